@@ -1,0 +1,132 @@
+//! Network faults of a run, for the experimenter: `rt::world::network`.
+//!
+//! Blocks are counted per directed link, so overlapping faults heal one by one. Everything here acts at once on what leaves and
+//! on what arrives from now on.
+use super::Net;
+use super::config::Latency;
+use super::effects::NetworkEffects;
+use super::names::Answer;
+use crate::sim::node::NodeId;
+use crate::sim::trace::Event;
+use crate::sim::world::world;
+use std::net::IpAddr;
+
+fn with<T>(what: u64, work: impl FnOnce(&mut Net) -> T) -> T {
+    let world = world();
+    world.record(Event::Fault, what);
+    work(&mut world.net.borrow_mut())
+}
+
+fn link(kind: u64, from: NodeId, to: NodeId) -> u64 {
+    kind << 48 | (from.index() as u64) << 16 | to.index() as u64
+}
+
+/// Blocks what travels from `from` to `to`.
+pub fn block(from: NodeId, to: NodeId) {
+    with(link(1, from, to), |net| net.fabric.block(from, to));
+}
+
+/// Takes one [`block`] back.
+pub fn unblock(from: NodeId, to: NodeId) {
+    with(link(2, from, to), |net| net.fabric.unblock(from, to));
+}
+
+/// Blocks every link between nodes of different groups, both ways. Nodes in no group keep all their links.
+pub fn partition(groups: &[&[NodeId]]) {
+    between(groups, block);
+}
+
+/// Takes one [`partition`] of the same groups back.
+pub fn unpartition(groups: &[&[NodeId]]) {
+    between(groups, unblock);
+}
+
+fn between(groups: &[&[NodeId]], mut change: impl FnMut(NodeId, NodeId)) {
+    for (at, group) in groups.iter().enumerate() {
+        for other in groups.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, other)| other) {
+            for from in *group {
+                for to in *other {
+                    change(*from, *to);
+                }
+            }
+        }
+    }
+}
+
+/// Cuts `node` off from every other node, both ways.
+pub fn isolate(node: NodeId) {
+    for other in others(node) {
+        block(node, other);
+        block(other, node);
+    }
+}
+
+/// Takes one [`isolate`] back.
+pub fn rejoin(node: NodeId) {
+    for other in others(node) {
+        unblock(node, other);
+        unblock(other, node);
+    }
+}
+
+fn others(node: NodeId) -> Vec<NodeId> {
+    (0..world().node_count()).map(NodeId::new).filter(|other| *other != node).collect()
+}
+
+/// Sets how long segments travel from `from` to `to`; `None`: as usual.
+pub fn set_latency(from: NodeId, to: NodeId, latency: Option<Latency>) {
+    with(link(3, from, to), |net| net.fabric.set_latency(from, to, latency));
+}
+
+/// Sets the usual latency of all links.
+pub fn set_usual_latency(latency: Latency) {
+    with(4 << 48 | latency.max_ns, |net| net.fabric.set_usual(latency));
+}
+
+/// Loses so many segments of a million from `from` to `to`.
+pub fn set_loss(from: NodeId, to: NodeId, ppm: u32) {
+    with(link(5, from, to) ^ u64::from(ppm) << 24, |net| net.fabric.set_loss(from, to, ppm));
+}
+
+/// Loses so many segments of a million on every link, in addition to the link's own loss.
+pub fn set_loss_everywhere(ppm: u32) {
+    with(6 << 48 | u64::from(ppm), |net| net.fabric.set_loss_everywhere(ppm));
+}
+
+/// Lets a name mean these addresses (a stale answer, a moved machine).
+pub fn set_name(name: &str, addresses: &[IpAddr]) {
+    with(7 << 48 | name.len() as u64, |net| net.names.set(name, Answer::Addresses(addresses.to_vec())));
+}
+
+/// Lets lookups of a name fail.
+pub fn fail_name(name: &str) {
+    with(8 << 48 | name.len() as u64, |net| net.names.set(name, Answer::Fails));
+}
+
+/// Lets a name mean the node of that name again.
+pub fn restore_name(name: &str) {
+    with(9 << 48 | name.len() as u64, |net| net.names.forget(name));
+}
+
+/// Ends every fault of links and names. Streams recover at their next retransmission, as on Linux: up to two minutes later.
+pub fn heal() {
+    with(10 << 48, |net| {
+        net.fabric.heal();
+        net.names.clear();
+    });
+}
+
+/// What the network did so far.
+pub fn effects() -> NetworkEffects {
+    world().net.borrow().effects
+}
+
+/// Connections that an application can still see: a leak shows here.
+pub fn connections() -> usize {
+    world().net.borrow().connections.live()
+}
+
+/// Checks the invariants of every connection.
+pub fn check_invariants() {
+    world().net.borrow_mut().check_invariants();
+}

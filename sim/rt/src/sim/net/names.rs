@@ -1,0 +1,62 @@
+//! Names to addresses: node names, and what the run's table says instead.
+use crate::sim::node::NodeId;
+use crate::sim::world::world;
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+/// What a name means instead of the node of that name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    Addresses(Vec<IpAddr>),
+    Fails,
+}
+
+/// Changed names of a run.
+#[derive(Debug, Default)]
+pub(super) struct Names(BTreeMap<String, Answer>);
+
+impl Names {
+    pub(super) fn set(&mut self, name: &str, answer: Answer) {
+        self.0.insert(name.to_owned(), answer);
+    }
+    pub(super) fn forget(&mut self, name: &str) {
+        self.0.remove(name);
+    }
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
+/// Addresses of `host` (`name:port` or `address:port`): a node's name gives its address, unless the run says otherwise.
+///
+/// # Errors
+/// `InvalidInput`: no port. Any other: no such name.
+pub async fn lookup_host(host: &str) -> io::Result<Vec<SocketAddr>> {
+    if let Ok(address) = host.parse::<SocketAddr>() {
+        return Ok(vec![address]);
+    }
+    let Some((name, port)) = host.rsplit_once(':') else {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "invalid socket address"));
+    };
+    let Ok(port) = port.parse::<u16>() else {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "invalid port value"));
+    };
+    let world = world();
+    let mut net = world.net.borrow_mut();
+    if let Some(answer) = net.names.0.get(name).cloned() {
+        net.effects.names_changed += 1;
+        return match answer {
+            Answer::Addresses(ips) => Ok(ips.into_iter().map(|ip| SocketAddr::new(ip, port)).collect()),
+            Answer::Fails => Err(io::Error::other(format!("failed to look up {name}"))),
+        };
+    }
+    if name == "localhost" {
+        return Ok(vec![SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port)]);
+    }
+    let node = (0..world.node_count()).map(NodeId::new).find(|node| *world.at(*node).name == *name);
+    match node {
+        Some(node) => Ok(vec![SocketAddr::new(node.ip(), port)]),
+        None => Err(io::Error::other(format!("failed to look up {name}"))),
+    }
+}

@@ -1,0 +1,89 @@
+//! Random operations, then a power loss, against a reference that only remembers every content since the last sync.
+use proptest::prelude::{Just, Strategy, any, prop};
+use proptest::{prop_oneof, proptest};
+use rt::fs::OpenOptions;
+use rt::world::{self, WorldConfig, disk};
+
+const SECTOR: usize = 512;
+
+#[derive(Clone, Debug)]
+enum Step {
+    Write { offset: usize, length: usize, byte: u8 },
+    SetLength(usize),
+    Sync,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        5 => (0..12_000_usize, 1..5_000_usize, 1..=255_u8).prop_map(|(offset, length, byte)| Step::Write { offset, length, byte }),
+        2 => (0..14_000_usize).prop_map(Step::SetLength),
+        2 => Just(Step::Sync),
+    ]
+}
+
+/// Every content that the file had since its last sync, that of the sync first.
+struct Reference(Vec<Vec<u8>>);
+
+impl Reference {
+    fn apply(&mut self, step: &Step) {
+        let mut content = self.0.last().expect("there is always one").clone();
+        match step {
+            Step::Write { offset, length, byte } => {
+                content.resize(content.len().max(offset + length), 0);
+                content[*offset..offset + length].fill(*byte);
+            }
+            Step::SetLength(length) => content.resize(*length, 0),
+            Step::Sync => self.0.clear(),
+        }
+        self.0.push(content);
+    }
+
+    /// Each sector of what survived is that sector of one of the contents; the length is between their lengths.
+    fn check(&self, survived: &[u8]) {
+        let lengths = self.0.iter().map(Vec::len);
+        let (shortest, longest) = (lengths.clone().min().unwrap(), lengths.max().unwrap());
+        assert!((shortest..=longest).contains(&survived.len()), "length {} of {shortest}..={longest}", survived.len());
+        for (at, sector) in survived.chunks(SECTOR).enumerate() {
+            let from = at * SECTOR;
+            let known = self.0.iter().any(|content| {
+                let byte = |offset: usize| content.get(from + offset).copied().unwrap_or(0);
+                (0..sector.len()).all(|offset| sector[offset] == byte(offset))
+            });
+            assert!(known, "sector {at} was never like this");
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_power_loss_leaves_old_or_new_sectors(seed in any::<u64>(), lives in prop::collection::vec(prop::collection::vec(step(), 0..12), 1..4)) {
+        world::run_test_with(WorldConfig { seed, ..WorldConfig::default() }, move || async move {
+            let node = world::add_node("broker");
+            disk::write_file(node, "/f", b"").unwrap();
+            let mut reference = Reference(vec![Vec::new()]);
+            for steps in lives {
+                let program = steps.clone();
+                world::spawn_on(node, async move {
+                    let file = OpenOptions::new().write(true).open("/f").unwrap();
+                    for step in program {
+                        match step {
+                            Step::Write { offset, length, byte } => file.write_at(&vec![byte; length], offset as u64).unwrap(),
+                            Step::SetLength(length) => file.set_len(length as u64).unwrap(),
+                            Step::Sync => file.sync_data().await.unwrap(),
+                        }
+                    }
+                })
+                .await
+                .unwrap();
+                steps.iter().for_each(|step| reference.apply(step));
+                assert_eq!(&disk::read_file(node, "/f").unwrap(), reference.0.last().unwrap());
+                disk::check_invariants(node);
+                world::power_loss(node);
+                disk::check_invariants(node);
+                let survived = disk::read_file(node, "/f").unwrap();
+                reference.check(&survived);
+                reference = Reference(vec![survived]);
+            }
+        });
+    }
+}

@@ -1,0 +1,21 @@
+//! What the simulated world promises, seen from outside.
+#![expect(clippy::unwrap_used, reason = "an unwrap that fails is a test that fails")]
+mod conformance;
+#[cfg(madsim)]
+mod crash;
+#[cfg(madsim)]
+mod determinism;
+#[cfg(madsim)]
+mod disk;
+#[cfg(madsim)]
+mod disk_model;
+#[cfg(madsim)]
+mod executor;
+#[cfg(madsim)]
+mod network;
+#[cfg(madsim)]
+mod probes;
+#[cfg(madsim)]
+mod time;
+#[cfg(madsim)]
+mod watch;
