@@ -1,0 +1,168 @@
+//! Properties of a message and their one-line form.
+
+use indexmap::IndexMap;
+
+/// Ends a name.
+const NAME_END: u8 = 0x01;
+/// Ends a property.
+const PROPERTY_END: u8 = 0x02;
+
+/// Names and values in the order in which they were put or read; putting a name again replaces the value in its place.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Properties(IndexMap<String, String>);
+
+impl Properties {
+    /// No properties.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Reads `name 0x01 value 0x02 …` leniently: the last end may be missing, segments shorter than three characters and those
+    /// with an empty name or value are dropped, of equal names the last wins.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        let mut properties = Self::new();
+        for segment in text.split(char::from(PROPERTY_END)) {
+            if let Some((name, value)) = segment.split_once(char::from(NAME_END))
+                && !name.is_empty()
+                && !value.is_empty()
+            {
+                properties.insert(name, value);
+            }
+        }
+        properties
+    }
+
+    /// Reads the stored form; bytes that are not UTF-8 become replacement characters, as in Java.
+    #[must_use]
+    pub fn parse_bytes(bytes: &[u8]) -> Self {
+        Self::parse(&String::from_utf8_lossy(bytes))
+    }
+
+    /// The one-line form with its last end, as 5.x writes it.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        let bytes = self.0.iter().map(|(name, value)| name.len() + value.len() + 2).sum();
+        let mut text = String::with_capacity(bytes);
+        for (name, value) in &self.0 {
+            text.push_str(name);
+            text.push(char::from(NAME_END));
+            text.push_str(value);
+            text.push(char::from(PROPERTY_END));
+        }
+        text
+    }
+
+    /// Sets a property.
+    pub fn insert(&mut self, name: impl Into<String>, value: impl Into<String>) {
+        self.0.insert(name.into(), value.into());
+    }
+
+    /// Takes a property out, keeping the order of the others.
+    pub fn remove(&mut self, name: &str) -> Option<String> {
+        self.0.shift_remove(name)
+    }
+
+    /// A property's value.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    /// Whether the property is there.
+    #[must_use]
+    pub fn contains(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Names and values in order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// The tag.
+    #[must_use]
+    pub fn tags(&self) -> Option<&str> {
+        self.get(super::property::TAGS)
+    }
+
+    /// The index keys.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        self.get(super::property::KEYS).unwrap_or("").split(' ').filter(|key| !key.is_empty())
+    }
+
+    /// The unique key.
+    #[must_use]
+    pub fn unique_key(&self) -> Option<&str> {
+        self.get(super::property::UNIQUE_KEY)
+    }
+}
+
+impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Properties {
+    fn from_iter<I: IntoIterator<Item = (N, V)>>(properties: I) -> Self {
+        Self(properties.into_iter().map(|(name, value)| (name.into(), value.into())).collect())
+    }
+}
+
+/// The value of one property in the stored form, without building a table; of equal names the last wins.
+#[must_use]
+pub fn find<'a>(stored: &'a [u8], name: &str) -> Option<&'a [u8]> {
+    let mut found = None;
+    for segment in stored.split(|byte| *byte == PROPERTY_END) {
+        if let Some(rest) = segment.strip_prefix(name.as_bytes())
+            && let Some((&NAME_END, value)) = rest.split_first()
+            && !value.is_empty()
+        {
+            found = Some(value);
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Properties, find};
+
+    fn check(text: &str, expected: &[(&str, &str)]) {
+        let properties = Properties::parse(text);
+        assert_eq!(properties, expected.iter().copied().collect::<Properties>(), "{text:?}");
+        for (name, value) in expected {
+            assert_eq!(find(text.as_bytes(), name), Some(value.as_bytes()), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn parses_as_java_does() {
+        check("A\u{1}b\u{2}C\u{1}d", &[("A", "b"), ("C", "d")]);
+        check("A\u{1}\u{2}B\u{1}x\u{2}", &[("B", "x")]);
+        check("\u{1}v\u{2}K\u{1}v\u{1}w\u{2}", &[("K", "v\u{1}w")]);
+        check("novalue\u{2}K\u{1}v", &[("K", "v")]);
+        check("K\u{1}v\u{2}K\u{1}w\u{2}", &[("K", "w")]);
+        check("", &[]);
+    }
+
+    #[test]
+    fn find_needs_the_whole_name() {
+        assert_eq!(find(b"UNIQ_KEYS\x01a\x02UNIQ_KEY\x01b", "UNIQ_KEY"), Some(b"b".as_slice()));
+        assert_eq!(find(b"X\x01UNIQ_KEY\x02", "UNIQ_KEY"), None);
+    }
+
+    #[test]
+    fn writes_the_last_end() {
+        let properties: Properties = [("TAGS", "TagA"), ("WAIT", "true")].into_iter().collect();
+        assert_eq!(properties.to_text(), "TAGS\u{1}TagA\u{2}WAIT\u{1}true\u{2}");
+    }
+}
