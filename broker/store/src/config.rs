@@ -1,0 +1,149 @@
+//! Sizes, intervals, limits and policies of one store.
+use crate::error::ConfigError;
+use crate::layout;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// When a message counts as stored (`flushDiskType`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FlushMode {
+    /// `SYNC_FLUSH`: the sender waits until its bytes are on disk; nothing is readable earlier.
+    Sync,
+    /// `ASYNC_FLUSH`: the page cache is enough; a power loss loses a suffix of the log.
+    Async,
+}
+
+/// What recovery does with a damaged record inside the part of the log that was synced.
+///
+/// Bytes beyond the synced part may be torn by any power loss; they are always dropped, and the [report](crate::RecoveryReport)
+/// says which.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DamagePolicy {
+    /// Do not start; the error names file and offset. The default: an operator decides whether acknowledged messages are given up.
+    Refuse,
+    /// What Apache RocketMQ does: drop the damaged record and all after it; the report says what was dropped.
+    DropTail,
+}
+
+/// Configuration of a store. [`StoreConfig::new`] gives RocketMQ's defaults (`MessageStoreConfig`).
+#[derive(Clone, Debug)]
+pub struct StoreConfig {
+    /// `storePathRootDir`.
+    pub root: PathBuf,
+    /// `storePathCommitLog`; `None` is `root/commitlog`.
+    pub commit_log_dir: Option<PathBuf>,
+    /// `mappedFileSizeCommitLog`, bytes: 1 GiB.
+    pub segment_size: u64,
+    /// `mappedFileSizeConsumeQueue`, bytes: 6 000 000; rounded up to whole entries.
+    pub consume_queue_file_size: u64,
+    /// `flushDiskType`: asynchronous.
+    pub flush_mode: FlushMode,
+    /// `syncFlushTimeout`: 5 s. The store itself does not read it: it is the default time-out of who calls `flushed`.
+    pub sync_flush_timeout: Duration,
+    /// `flushIntervalCommitLog`: 500 ms.
+    pub flush_interval: Duration,
+    /// `flushCommitLogLeastPages`: 4 pages of 4096 bytes; fewer dirty pages wait for the thorough interval.
+    pub flush_least_pages: u32,
+    /// `flushCommitLogThoroughInterval`: 10 s.
+    pub flush_thorough_interval: Duration,
+    /// `flushIntervalConsumeQueue`: 1 s.
+    pub queue_flush_interval: Duration,
+    /// `flushConsumeQueueLeastPages`: 2.
+    pub queue_flush_least_pages: u32,
+    /// `flushConsumeQueueThoroughInterval`: 60 s. Recovery re-reads at most what was dispatched since, and the rest of that segment.
+    pub queue_flush_thorough_interval: Duration,
+    /// How often the checkpoint is written if it changed: 1 s.
+    pub checkpoint_interval: Duration,
+    /// `maxMessageSize`, bytes of body: 4 MiB.
+    pub max_message_size: u32,
+    /// `messageDelayLevel` in milliseconds, level 1 first: the delivery time in the queue entries of `SCHEDULE_TOPIC_XXXX`.
+    pub delay_levels_ms: Vec<i64>,
+    /// Memory of the machine in bytes, the base of `access_in_memory_max_ratio`: 24 GiB (Apache's fallback).
+    pub memory_bytes: u64,
+    /// `accessMessageInMemoryMaxRatio`, percent: 40. A reader further behind the log's end is sent to a slave.
+    pub access_in_memory_max_ratio: u32,
+    /// `maxTransferBytesOnMessageInMemory`: 262 144.
+    pub max_transfer_bytes_memory: u32,
+    /// `maxTransferCountOnMessageInMemory`: 32.
+    pub max_transfer_count_memory: u32,
+    /// `maxTransferBytesOnMessageInDisk`: 65 536.
+    pub max_transfer_bytes_disk: u32,
+    /// `maxTransferCountOnMessageInDisk`: 8.
+    pub max_transfer_count_disk: u32,
+    /// `maxFilterMessageSize`, bytes of queue entries looked at in one read: 16 000.
+    pub max_filter_bytes: u32,
+    /// Damage inside the synced part of the log.
+    pub damage: DamagePolicy,
+    /// Written into the `abort` file.
+    pub process_id: u32,
+}
+
+impl StoreConfig {
+    /// RocketMQ's defaults in the directory `root`.
+    #[must_use]
+    pub fn new(root: impl Into<PathBuf>) -> StoreConfig {
+        StoreConfig {
+            root: root.into(),
+            commit_log_dir: None,
+            segment_size: 1 << 30,
+            consume_queue_file_size: 6_000_000,
+            flush_mode: FlushMode::Async,
+            sync_flush_timeout: Duration::from_secs(5),
+            flush_interval: Duration::from_millis(500),
+            flush_least_pages: 4,
+            flush_thorough_interval: Duration::from_secs(10),
+            queue_flush_interval: Duration::from_secs(1),
+            queue_flush_least_pages: 2,
+            queue_flush_thorough_interval: Duration::from_secs(60),
+            checkpoint_interval: Duration::from_secs(1),
+            max_message_size: 4 << 20,
+            delay_levels_ms: [1, 5, 10, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1200, 1800, 3600, 7200]
+                .map(|seconds| seconds * 1000)
+                .to_vec(),
+            memory_bytes: 24 << 30,
+            access_in_memory_max_ratio: 40,
+            max_transfer_bytes_memory: 262_144,
+            max_transfer_count_memory: 32,
+            max_transfer_bytes_disk: 65_536,
+            max_transfer_count_disk: 8,
+            max_filter_bytes: 16_000,
+            damage: DamagePolicy::Refuse,
+            process_id: 0,
+        }
+    }
+
+    /// The commit log's directory.
+    #[must_use]
+    pub fn commit_log_dir(&self) -> PathBuf {
+        self.commit_log_dir.clone().unwrap_or_else(|| self.root.join(layout::COMMIT_LOG_DIR))
+    }
+
+    /// Bytes of a consume-queue file: the configured size rounded up to whole entries.
+    #[must_use]
+    pub fn consume_queue_file_bytes(&self) -> u64 {
+        self.consume_queue_file_size.next_multiple_of(layout::ENTRY_SIZE as u64).max(layout::ENTRY_SIZE as u64)
+    }
+
+    /// Whether a store can work with these values.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        if self.segment_size < layout::SEGMENT_SIZE_MIN || self.segment_size > layout::SEGMENT_SIZE_MAX {
+            return Err(ConfigError::SegmentSize { size: self.segment_size });
+        }
+        if self.consume_queue_file_size > layout::SEGMENT_SIZE_MAX {
+            return Err(ConfigError::ConsumeQueueFileSize { size: self.consume_queue_file_size });
+        }
+        if u64::from(self.max_message_size) > layout::MESSAGE_SIZE_MAX {
+            return Err(ConfigError::MessageSize { size: self.max_message_size });
+        }
+        for (name, interval) in [
+            ("flushIntervalCommitLog", self.flush_interval),
+            ("flushIntervalConsumeQueue", self.queue_flush_interval),
+            ("checkpoint interval", self.checkpoint_interval),
+        ] {
+            if interval.is_zero() {
+                return Err(ConfigError::ZeroInterval { name });
+            }
+        }
+        Ok(())
+    }
+}

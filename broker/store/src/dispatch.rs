@@ -1,0 +1,265 @@
+//! From the commit log to the consume queues and to those who wait for messages (`ReputMessageService`).
+//!
+//! The dispatcher follows the readable end: with synchronous flush nothing enters a queue that is not on disk, so a consumer
+//! never commits an offset that a power loss gives to another message.
+use crate::commit_log::is_full;
+use crate::consume_queue::{ConsumeQueue, Push};
+use crate::consume_queues::{ConsumeQueues, is_directory_name};
+use crate::flush::FlushMark;
+use crate::layout::Entry;
+use crate::poison::PoisonCause;
+use crate::scan::{Check, Facts, Step, examine};
+use crate::store::Store;
+use protocol::{PhysicalOffset, QueueOffset, RecordError};
+use rt::sync::CancellationToken;
+use std::io;
+use std::sync::Arc;
+
+/// Bytes of log read at once.
+const CHUNK: usize = 256 << 10;
+
+/// A message that has become readable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// Topic.
+    pub topic: Arc<str>,
+    /// Queue.
+    pub queue_id: i32,
+    /// Its offset: readers can now ask for it.
+    pub queue_offset: QueueOffset,
+    /// Hash of its tag, 0 without one.
+    pub tags_code: i64,
+    /// Store time, Unix milliseconds.
+    pub store_timestamp: i64,
+    /// Start of its record.
+    pub physical: PhysicalOffset,
+    /// Bytes of its record.
+    pub size: u32,
+}
+
+/// Who wants to know of arrivals (held pull requests). Called from the dispatch task, in log order, after the entry is readable;
+/// it must not block.
+pub trait Arrivals: Send + Sync {
+    /// A message has become readable.
+    fn arrived(&self, arrival: &Arrival);
+}
+
+/// What is between the log and the queues: entries that are taken but perhaps not written, after a full disk.
+#[derive(Debug, Default)]
+pub(crate) struct Dispatcher {
+    /// The next record to look at.
+    pub(crate) position: PhysicalOffset,
+    store_timestamp: i64,
+    arrivals: Vec<Arrival>,
+    touched: Vec<Arc<ConsumeQueue>>,
+}
+
+/// Why the dispatcher stopped.
+#[derive(Debug)]
+pub(crate) enum DispatchError {
+    /// The disk is full: to be tried again.
+    NoSpace(io::Error),
+    Poisoned(PoisonCause),
+}
+
+/// What became of one record.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Placed {
+    /// It has a new entry.
+    Added,
+    /// It has none, or had it before.
+    Nothing,
+    /// Entries before it are missing in its queue, which has `expected` so far.
+    Gap { expected: i64, offset: QueueOffset },
+}
+
+/// Gives a record its queue entry (in memory; [`ConsumeQueue::write_pending`] follows). Records that no queue can have are
+/// passed over: a damaged or hostile topic must not become a path.
+pub(crate) fn place(
+    queues: &ConsumeQueues,
+    facts: &Facts<'_>,
+    delay_levels_ms: &[i64],
+) -> (Placed, Option<Arc<ConsumeQueue>>) {
+    if !facts.is_queued() {
+        return (Placed::Nothing, None);
+    }
+    if !is_directory_name(facts.topic) || facts.queue_id() < 0 || facts.queue_offset().0 < 0 {
+        tracing::warn!(physical = %facts.physical(), "record names no possible queue");
+        return (Placed::Nothing, None);
+    }
+    let queue = queues.get_or_create(facts.topic, facts.queue_id());
+    let entry = Entry { physical: facts.physical(), size: facts.size(), tags_code: facts.tags_code(delay_levels_ms) };
+    let placed = match queue.push(facts.queue_offset(), entry) {
+        Push::Added => Placed::Added,
+        Push::Known => Placed::Nothing,
+        Push::Gap { expected } => Placed::Gap { expected, offset: facts.queue_offset() },
+    };
+    (placed, Some(queue))
+}
+
+/// Closes a gap that nothing can fill: an empty queue begins there, a queue with entries gets holes. `false` if the gap is too
+/// wide to be true.
+pub(crate) fn close_gap(queue: &ConsumeQueue, expected: i64, offset: QueueOffset) -> bool {
+    if expected == 0 {
+        queue.begin_at(offset);
+        return true;
+    }
+    let missing = offset.0 - expected;
+    if missing > queue.file_entries() {
+        return false;
+    }
+    rt::probe!("store.queue.gap_filled");
+    tracing::warn!(topic = %queue.topic, queue_id = queue.queue_id, expected, %offset, "queue entries are lost");
+    queue.fill_gap(missing);
+    true
+}
+
+impl Store {
+    /// Task: dispatches whatever becomes readable.
+    pub(crate) async fn dispatch_loop(self: Arc<Self>, shutdown: CancellationToken) {
+        let mut readable = self.readable.subscribe();
+        loop {
+            readable.borrow_and_update();
+            match self.dispatch_all().await {
+                Ok(()) => rt::select! {
+                    () = shutdown.cancelled() => return,
+                    changed = readable.changed() => if changed.is_err() { return },
+                },
+                Err(DispatchError::NoSpace(error)) => {
+                    tracing::warn!(%error, "no space for consume queues");
+                    rt::select! {
+                        () = shutdown.cancelled() => return,
+                        () = rt::time::sleep(self.config.queue_flush_interval) => {}
+                    }
+                }
+                Err(DispatchError::Poisoned(_)) => return,
+            }
+        }
+    }
+
+    /// Dispatches up to the readable end of the moment.
+    pub(crate) async fn dispatch_all(&self) -> Result<(), DispatchError> {
+        let mut dispatcher = self.dispatcher.lock().await;
+        // Rests of a round that a full disk ended.
+        self.finish_round(&mut dispatcher)?;
+        while self.dispatch_chunk(&mut dispatcher).await? {
+            self.finish_round(&mut dispatcher)?;
+        }
+        Ok(())
+    }
+
+    /// Takes one chunk of records; `false` at the readable end, or before a record that is not complete yet.
+    async fn dispatch_chunk(&self, dispatcher: &mut Dispatcher) -> Result<bool, DispatchError> {
+        // An empty replica's log begins late.
+        let (from, limit) = (dispatcher.position.max(self.log.min()), self.confirm_end());
+        dispatcher.position = from;
+        let Some(segment) = self.log.segment_at(from).filter(|_| from < limit) else { return Ok(false) };
+        let room = usize::try_from(segment.end().min(limit) - from).expect("checked above");
+        let failed = |error: crate::ReadError| match error {
+            crate::ReadError::Io { path, source, .. } => {
+                DispatchError::Poisoned(self.poison.set("read", &path, source))
+            }
+            other => DispatchError::Poisoned(self.poison.set("read", segment.path(), io::Error::other(other))),
+        };
+        let mut bytes = segment.read(from, room.min(CHUNK)).await.map_err(failed)?;
+        let mut at = from;
+        loop {
+            let rest = &bytes[usize::try_from(at - from).expect("not before the chunk")..];
+            match examine(rest, at, segment.end(), Check::Structure) {
+                Ok(Step::Record(facts)) => {
+                    self.dispatch_record(dispatcher, &facts)?;
+                    at = facts.end();
+                }
+                Ok(Step::Blank) => {
+                    // The rest of a replica's blank record may not have arrived yet.
+                    if segment.end() <= limit {
+                        at = segment.end();
+                    }
+                    break;
+                }
+                // The first record of the chunk is longer than the chunk; or it is the unfinished tail of a replica.
+                Ok(Step::Incomplete { needed }) if at == from && bytes.len() < room && needed <= room => {
+                    bytes = segment.read(from, needed).await.map_err(failed)?;
+                }
+                Ok(Step::Incomplete { .. }) => break,
+                Err(error) => return Err(self.unreadable(at, error)),
+            }
+            if at == limit || at == segment.end() || at - from == i64::try_from(bytes.len()).unwrap_or(i64::MAX) {
+                break;
+            }
+        }
+        dispatcher.position = at;
+        Ok(at > from)
+    }
+
+    fn dispatch_record(&self, dispatcher: &mut Dispatcher, facts: &Facts<'_>) -> Result<(), DispatchError> {
+        let delay_levels = &self.config.delay_levels_ms;
+        let (mut placed, queue) = place(&self.queues, facts, delay_levels);
+        dispatcher.store_timestamp = facts.store_timestamp();
+        let Some(queue) = queue else { return Ok(()) };
+        if let Placed::Gap { expected, offset } = placed {
+            if !close_gap(&queue, expected, offset) {
+                let field = RecordError::BadLength { field: "queue offset", length: offset.0 };
+                return Err(self.unreadable(facts.physical(), field));
+            }
+            placed = place(&self.queues, facts, delay_levels).0;
+        }
+        if placed != Placed::Added {
+            return Ok(());
+        }
+        dispatcher.arrivals.push(Arrival {
+            topic: Arc::clone(&queue.topic),
+            queue_id: queue.queue_id,
+            queue_offset: facts.queue_offset(),
+            tags_code: facts.tags_code(delay_levels),
+            store_timestamp: facts.store_timestamp(),
+            physical: facts.physical(),
+            size: u32::try_from(facts.size()).expect("sizes are positive"),
+        });
+        if !dispatcher.touched.iter().any(|touched| Arc::ptr_eq(touched, &queue)) {
+            dispatcher.touched.push(queue);
+        }
+        Ok(())
+    }
+
+    /// Writes the entries, moves the dispatched end, tells who waits. Repeated from the start after a full disk.
+    fn finish_round(&self, dispatcher: &mut Dispatcher) -> Result<(), DispatchError> {
+        for queue in &dispatcher.touched {
+            queue.write_pending().map_err(|source| match is_full(&source) {
+                true => DispatchError::NoSpace(source),
+                false => DispatchError::Poisoned(self.poison.set("write", self.queues.root(), source)),
+            })?;
+        }
+        dispatcher.touched.clear();
+        {
+            // Messages from a master use queue offsets too.
+            let mut appender = self.log.lock();
+            if appender.is_replica() {
+                for arrival in &dispatcher.arrivals {
+                    appender.raise_next(&arrival.topic, arrival.queue_id, arrival.queue_offset + 1);
+                }
+            }
+        }
+        self.set_dispatched(FlushMark { end: dispatcher.position, store_timestamp: dispatcher.store_timestamp });
+        let listener = self.arrivals();
+        for arrival in dispatcher.arrivals.drain(..) {
+            if let Some(listener) = &listener {
+                listener.arrived(&arrival);
+            }
+        }
+        Ok(())
+    }
+
+    /// A record of our own log that cannot be parsed: memory, disk or master have failed, and going on would hide it.
+    fn unreadable(&self, at: PhysicalOffset, error: RecordError) -> DispatchError {
+        tracing::error!(%at, %error, "commit log cannot be dispatched");
+        let path = self.log.segment_at(at).map_or_else(|| self.log.dir.clone(), |segment| segment.path().to_owned());
+        DispatchError::Poisoned(self.poison.set("dispatch", &path, io::Error::new(io::ErrorKind::InvalidData, error)))
+    }
+}
+
+impl Dispatcher {
+    pub(crate) fn at(mark: FlushMark) -> Dispatcher {
+        Dispatcher { position: mark.end, store_timestamp: mark.store_timestamp, ..Dispatcher::default() }
+    }
+}

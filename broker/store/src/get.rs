@@ -1,0 +1,262 @@
+//! Reading by queue offset.
+use crate::consume_queue::ConsumeQueue;
+use crate::error::ReadError;
+use crate::layout::{self, Entry};
+use crate::scan::{Check, Step, examine};
+use crate::store::Store;
+use bytes::Bytes;
+use protocol::{PhysicalOffset, QueueOffset};
+use std::collections::BTreeSet;
+
+/// Which messages a reader wants, by the hash in the queue entry.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum TagFilter {
+    /// All (`*`).
+    #[default]
+    All,
+    /// Those whose tag hash ([`protocol::tags_code`]) is in the set; an empty set matches all. Hashes collide: the client
+    /// compares the tags themselves.
+    Codes(BTreeSet<i64>),
+}
+
+/// A read of one queue.
+#[derive(Clone, Debug)]
+pub struct GetRequest {
+    /// Topic.
+    pub topic: String,
+    /// Queue.
+    pub queue_id: i32,
+    /// First entry to look at.
+    pub from: QueueOffset,
+    /// At most so many messages.
+    pub max_messages: u32,
+    /// At most about so many bytes; the first message is returned whatever its size.
+    pub max_bytes: u32,
+    /// Which messages.
+    pub tags: TagFilter,
+}
+
+/// What a read found (`GetMessageStatus`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum GetStatus {
+    /// At least one message.
+    Found,
+    /// Entries, but none that the filter wants.
+    NoMatchedMessage,
+    /// Entries whose records are gone from the log.
+    MessageWasRemoving,
+    /// No such queue.
+    NoMatchedLogicQueue,
+    /// The queue never had a message.
+    NoMessageInQueue,
+    /// The offset lies before the queue's minimum.
+    OffsetTooSmall,
+    /// The offset is the queue's maximum: the next message will have it.
+    OffsetOverflowOne,
+    /// The offset lies beyond the queue's maximum.
+    OffsetOverflowBadly,
+    /// A hole: the file that would hold the entry does not exist.
+    OffsetFoundNull,
+}
+
+/// Answer to a [`GetRequest`].
+#[derive(Clone, Debug)]
+pub struct GetOutcome {
+    /// What was found.
+    pub status: GetStatus,
+    /// Where the reader should go on. (Apache's slaves return the requested offset instead unless `offsetCheckInSlave`: the
+    /// server's affair.)
+    pub next: QueueOffset,
+    /// Smallest offset of the queue.
+    pub min: QueueOffset,
+    /// One past the largest offset of the queue.
+    pub max: QueueOffset,
+    /// Stored records, each as it lies in the log.
+    pub records: Vec<Bytes>,
+    /// Queue offsets of `records`.
+    pub offsets: Vec<QueueOffset>,
+    /// Whether the reader is so far behind that a slave should serve it.
+    pub suggest_slave: bool,
+}
+
+/// A read never takes more memory than this, whatever the request says.
+const BYTES_MAX: u64 = 128 << 20;
+const BYTES_MIN: u64 = 100;
+
+impl GetOutcome {
+    fn nothing(status: GetStatus, next: QueueOffset, (min, max): (QueueOffset, QueueOffset)) -> GetOutcome {
+        GetOutcome { status, next, min, max, records: Vec::new(), offsets: Vec::new(), suggest_slave: false }
+    }
+}
+
+impl TagFilter {
+    fn wants(&self, code: i64) -> bool {
+        match self {
+            TagFilter::All => true,
+            TagFilter::Codes(codes) => codes.is_empty() || codes.contains(&code),
+        }
+    }
+}
+
+impl Store {
+    /// Reads messages of one queue, as many as the request, the configured transfer limits and one consume-queue file allow, and
+    /// at least one if there is one. Each record is checked before it is handed out.
+    ///
+    /// # Errors
+    /// The disk failed, or a record is damaged: never another message instead.
+    pub async fn get(&self, request: GetRequest) -> Result<GetOutcome, ReadError> {
+        let Some(queue) = self.queues.get(&request.topic, request.queue_id) else {
+            let none = (QueueOffset::ZERO, QueueOffset::ZERO);
+            return Ok(GetOutcome::nothing(GetStatus::NoMatchedLogicQueue, QueueOffset::ZERO, none));
+        };
+        let bounds = queue.bounds();
+        let (min, max) = bounds;
+        let from = request.from;
+        let (status, next) = match from {
+            _ if max == QueueOffset::ZERO => (GetStatus::NoMessageInQueue, QueueOffset::ZERO),
+            _ if from < min => (GetStatus::OffsetTooSmall, min),
+            _ if from == max => (GetStatus::OffsetOverflowOne, max),
+            _ if from > max => (GetStatus::OffsetOverflowBadly, max),
+            _ => return self.get_inside(&queue, &request, bounds).await,
+        };
+        Ok(GetOutcome::nothing(status, next, bounds))
+    }
+
+    async fn get_inside(
+        &self,
+        queue: &ConsumeQueue,
+        request: &GetRequest,
+        bounds: (QueueOffset, QueueOffset),
+    ) -> Result<GetOutcome, ReadError> {
+        let entry_bytes = layout::ENTRY_SIZE as u64;
+        let scan =
+            u64::from(self.config.max_filter_bytes).max(u64::from(request.max_messages) * entry_bytes) / entry_bytes;
+        let Some(run) = queue.run(request.from, usize::try_from(scan.max(1)).expect("32 bits fit")) else {
+            let next = queue.next_file(request.from).min(bounds.1);
+            return Ok(GetOutcome::nothing(GetStatus::OffsetFoundNull, next, bounds));
+        };
+        let failed = |source| ReadError::Io { path: run.path.clone(), position: run.position(), source };
+        let entries = run.read().await.map_err(failed)?;
+        let mut batch = Batch::new(self, request);
+        let mut out = GetOutcome::nothing(GetStatus::NoMatchedMessage, request.from, bounds);
+        let mut visited = PhysicalOffset::ZERO;
+        // Entries of a segment that is gone are passed over without a look at each record.
+        let mut resume = PhysicalOffset::ZERO;
+        for (entry, offset) in entries.into_iter().zip(request.from.0..) {
+            let offset = QueueOffset(offset);
+            visited = entry.physical;
+            let is_gone = entry.is_hole() || entry.physical < resume || entry.physical < self.log_min();
+            if is_gone {
+                if out.records.is_empty() {
+                    out.status = GetStatus::MessageWasRemoving;
+                }
+                out.next = offset + 1;
+                continue;
+            }
+            if batch.is_full(&entry) {
+                break;
+            }
+            if request.tags.wants(entry.tags_code) {
+                match self.entry_record(queue, offset, &entry).await? {
+                    Some(record) => {
+                        batch.add(record.len());
+                        out.records.push(record);
+                        out.offsets.push(offset);
+                        out.status = GetStatus::Found;
+                    }
+                    None => {
+                        resume = self.segment_after(entry.physical);
+                        if out.records.is_empty() {
+                            out.status = GetStatus::MessageWasRemoving;
+                        }
+                    }
+                }
+            }
+            out.next = offset + 1;
+        }
+        out.suggest_slave = self.log_end() - visited > batch.memory;
+        Ok(out)
+    }
+
+    /// The record of an entry; `None` if the log does not reach there (any more).
+    pub(crate) async fn entry_record(
+        &self,
+        queue: &ConsumeQueue,
+        offset: QueueOffset,
+        entry: &Entry,
+    ) -> Result<Option<Bytes>, ReadError> {
+        let Ok(size) = usize::try_from(entry.size) else { return Ok(None) };
+        let Some(bytes) = self.log.read(entry.physical, size).await? else { return Ok(None) };
+        let wrong = || ReadError::WrongRecord {
+            topic: queue.topic.to_string(),
+            queue_id: queue.queue_id,
+            queue_offset: offset,
+            offset: entry.physical,
+        };
+        match examine(&bytes, entry.physical, entry.end(), Check::Content) {
+            Ok(Step::Record(facts)) => {
+                let is_right = facts.end() == entry.end()
+                    && facts.queue_offset() == offset
+                    && facts.queue_id() == queue.queue_id
+                    && facts.topic == &*queue.topic;
+                if is_right { Ok(Some(bytes)) } else { Err(wrong()) }
+            }
+            // A truncation that came between the entry and its record.
+            _ if self.log_end() < entry.end() => Ok(None),
+            Ok(Step::Blank | Step::Incomplete { .. }) => Err(wrong()),
+            Err(source) => {
+                rt::probe!("store.get.damaged");
+                Err(ReadError::Damaged { offset: entry.physical, source })
+            }
+        }
+    }
+
+    fn segment_after(&self, at: PhysicalOffset) -> PhysicalOffset {
+        let size = i64::try_from(self.log.segment_size()).expect("checked by the configuration");
+        PhysicalOffset(at.0 - at.0.rem_euclid(size)) + size
+    }
+}
+
+/// How much of an answer is used up (`isTheBatchFull`).
+struct Batch<'a> {
+    store: &'a Store,
+    messages_max: u32,
+    bytes_max: u64,
+    messages: u32,
+    bytes: u64,
+    /// A message further behind the log's end is taken to be on disk.
+    memory: i64,
+}
+
+impl<'a> Batch<'a> {
+    fn new(store: &'a Store, request: &GetRequest) -> Batch<'a> {
+        let memory = store.config.memory_bytes / 100 * u64::from(store.config.access_in_memory_max_ratio);
+        Batch {
+            store,
+            messages_max: request.max_messages,
+            bytes_max: u64::from(request.max_bytes).clamp(BYTES_MIN, BYTES_MAX),
+            messages: 0,
+            bytes: 0,
+            memory: i64::try_from(memory).unwrap_or(i64::MAX),
+        }
+    }
+
+    fn is_full(&self, entry: &Entry) -> bool {
+        if self.messages == 0 {
+            return false;
+        }
+        let config = &self.store.config;
+        let is_in_memory = self.store.log_end() - entry.physical <= self.memory;
+        let (bytes_max, messages_max) = match is_in_memory {
+            true => (config.max_transfer_bytes_memory, config.max_transfer_count_memory),
+            false => (config.max_transfer_bytes_disk, config.max_transfer_count_disk),
+        };
+        let bytes = self.bytes + u64::try_from(entry.size).unwrap_or(0);
+        self.messages >= self.messages_max.min(messages_max) || bytes > self.bytes_max.min(u64::from(bytes_max))
+    }
+
+    fn add(&mut self, bytes: usize) {
+        self.messages += 1;
+        self.bytes += bytes as u64;
+    }
+}

@@ -1,0 +1,65 @@
+//! The message store of one broker: the bytes on one disk.
+//!
+//! **Owns**: the commit log, the consume queues, the checkpoint, the `abort` and `lock` files, and everything that makes them
+//! agree: assignment of queue offsets, flush, dispatch from log to queues, recovery after any crash, truncation, and the raw
+//! byte interface of a replica. The files are those of Apache RocketMQ 5.x, readable both ways.
+//!
+//! **Must never know**: a socket, a request, a consumer group, a role (whether it is a master or a slave is decided by who calls
+//! [`Store::append`] and who calls [`Store::append_replica`]). The `config/` directory beside its files belongs to the server.
+//!
+//! | Module | Holds |
+//! |---|---|
+//! | `config` | [`StoreConfig`]: sizes, intervals, limits, policies |
+//! | `error` | one error enum per operation family |
+//! | `layout` | file names, record field positions, queue entries, checkpoint fields |
+//! | `segment` | one preallocated commit-log file |
+//! | `commit_log` | the list of segments and the append lock: where bytes enter |
+//! | `append` | [`NewMessage`] to record bytes, limits, batches |
+//! | `consume_queue` | one queue's 20-byte entries; `consume_queues`: all of them |
+//! | `flush` | group commit, interval flush, checkpoint order |
+//! | `poison` | the one-way state after a failed sync |
+//! | `dispatch` | commit log to consume queues and [`Arrivals`] |
+//! | `recovery` | [`UnrecoveredStore`] to [`Store`]; `log_scan`: its walk over the log; `scan`: which bytes are a record |
+//! | `get`, `lookup` | reads by queue offset, by time, by physical offset |
+//! | `replica` | raw log ranges in and out, truncation, digests |
+//!
+//! Invariants:
+//! - What [`Store::flushed`] confirmed is found again after any process crash or power loss, under the same offsets.
+//! - After a crash the log is a prefix of what it was; nothing that was never appended appears in it.
+//! - Queue offsets are dense; entry *n* of a queue names the record whose queue offset is *n*.
+//! - With synchronous flush nothing is dispatched, read or replicated that is not on disk.
+//! - The checkpoint never claims more than is synced.
+//! - After a failed sync or an unclear write nothing is appended or confirmed any more ([`Store::poisoned`]).
+
+#![deny(clippy::host_endian_bytes, clippy::little_endian_bytes)]
+
+mod append;
+mod checkpoint;
+mod commit_log;
+mod config;
+mod consume_queue;
+mod consume_queues;
+mod dispatch;
+mod error;
+mod flush;
+mod get;
+mod layout;
+mod log_scan;
+mod lookup;
+mod poison;
+mod recovery;
+mod replica;
+mod scan;
+mod segment;
+mod store;
+
+pub use append::{Appended, NewMessage};
+pub use config::{DamagePolicy, FlushMode, StoreConfig};
+pub use dispatch::{Arrival, Arrivals};
+pub use error::{AppendError, ConfigError, FlushError, ReadError, ReplicaError, StoreError};
+pub use get::{GetOutcome, GetRequest, GetStatus, TagFilter};
+pub use lookup::TimeBoundary;
+pub use poison::PoisonCause;
+pub use recovery::{DroppedTail, RecoveryReport, UnrecoveredStore};
+pub use replica::LogDigest;
+pub use store::Store;

@@ -1,0 +1,12 @@
+//! The store against golden files of Apache's broker, against power loss, and against a model. All of it needs virtual time, disk
+//! faults or planted files, so there is nothing to run in the production build.
+#![cfg(madsim)]
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
+mod crash;
+mod damage;
+mod golden;
+mod model;
+mod reading;
+mod replica;
+mod support;

@@ -1,0 +1,114 @@
+//! Small stores, messages that say what they are, and worlds that a test can cut the power of.
+use bytes::Bytes;
+use protocol::message::RecordView;
+use protocol::{PhysicalOffset, QueueOffset};
+use rt::sync::CancellationToken;
+use rt::world::{NodeId, WorldConfig};
+use std::sync::Arc;
+use store::{
+    FlushMode, GetOutcome, GetRequest, GetStatus, NewMessage, Store, StoreConfig, StoreError, TagFilter,
+    UnrecoveredStore,
+};
+
+pub const ROOT: &str = "/data/store";
+pub const TOPIC: &str = "Orders";
+pub const SECOND: rt::time::Duration = rt::time::Duration::from_secs(1);
+
+/// Segments of 4 KiB, queue files of 20 entries.
+pub fn config(flush_mode: FlushMode) -> StoreConfig {
+    StoreConfig { segment_size: 4096, consume_queue_file_size: 400, flush_mode, ..StoreConfig::new(ROOT) }
+}
+
+pub async fn open(config: StoreConfig) -> Result<Arc<Store>, StoreError> {
+    UnrecoveredStore::open(config).await?.recover().await
+}
+
+/// Opened, recovered and started; the tasks end with the node.
+pub async fn started(config: StoreConfig) -> Arc<Store> {
+    let store = open(config).await.unwrap();
+    store.start(&CancellationToken::new());
+    store
+}
+
+pub fn message(queue_id: i32, body: impl Into<Bytes>) -> NewMessage {
+    NewMessage {
+        topic: TOPIC.to_owned(),
+        queue_id,
+        flag: 0,
+        sys_flag: 0,
+        born_timestamp: 1,
+        born_host: "10.0.0.9:40000".parse().unwrap(),
+        store_host: "10.0.0.1:10911".parse().unwrap(),
+        reconsume_times: 0,
+        prepared_transaction_offset: 0,
+        properties: "TAGS\u{1}tag\u{2}".to_owned(),
+        body: body.into(),
+    }
+}
+
+/// A body that says its number, padded to a length that varies with it.
+pub fn body(n: u64) -> Vec<u8> {
+    let mut body = format!("message-{n};").into_bytes();
+    body.resize(body.len() + usize::try_from(n * 37 % 700).unwrap(), b'a' + u8::try_from(n % 26).unwrap());
+    body
+}
+
+pub fn request(queue_id: i32, from: i64) -> GetRequest {
+    GetRequest {
+        topic: TOPIC.to_owned(),
+        queue_id,
+        from: QueueOffset(from),
+        max_messages: 32,
+        max_bytes: 1 << 20,
+        tags: TagFilter::All,
+    }
+}
+
+pub async fn get(store: &Store, queue_id: i32, from: i64) -> GetOutcome {
+    store.get(request(queue_id, from)).await.unwrap()
+}
+
+/// Every body of a queue, in order; checks that offsets are dense.
+pub async fn read_all(store: &Store, queue_id: i32) -> Vec<Vec<u8>> {
+    let Some((min, max)) = store.queue_bounds(TOPIC, queue_id) else { return Vec::new() };
+    let (mut bodies, mut next) = (Vec::new(), min);
+    while next < max {
+        let outcome = get(store, queue_id, next.0).await;
+        assert_eq!(outcome.status, GetStatus::Found, "queue {queue_id} at {next} of {min}..{max}");
+        for (record, offset) in outcome.records.iter().zip(&outcome.offsets) {
+            let view = RecordView::parse(record).unwrap();
+            assert_eq!(view.queue_offset(), *offset);
+            assert_eq!(*offset, next);
+            bodies.push(view.body().to_vec());
+            next = next + 1;
+        }
+        assert_eq!(outcome.next, next);
+    }
+    bodies
+}
+
+pub fn seeded(seed: u64) -> WorldConfig {
+    WorldConfig { seed, ..WorldConfig::default() }
+}
+
+/// Runs `body` once for each seed, in a world with one node besides the world's own.
+pub fn for_seeds<F>(seeds: u64, body: impl Fn(NodeId) -> F + Copy + 'static)
+where
+    F: Future<Output = ()> + 'static,
+{
+    for seed in 1..=seeds {
+        let outcome = rt::world::run(seeded(seed), move || async move { body(rt::world::add_node("broker")).await });
+        if let Some(finding) = outcome.finding {
+            panic!("seed {seed}: {finding}");
+        }
+    }
+}
+
+/// Everything a reader can see of a store: bounds and bodies of queues 0 to 3, and the log's end.
+pub async fn view(store: &Store) -> (PhysicalOffset, Vec<Vec<Vec<u8>>>) {
+    let mut queues = Vec::new();
+    for queue_id in 0..4 {
+        queues.push(read_all(store, queue_id).await);
+    }
+    (store.log_end(), queues)
+}
