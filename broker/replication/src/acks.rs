@@ -1,0 +1,235 @@
+//! Which slaves hold what, and who waits for it. Pure.
+use protocol::PhysicalOffset;
+use rt::sync::oneshot;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::IpAddr;
+
+/// What makes two connections the same slave's.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Identity {
+    /// The slave said so in a comparison request.
+    Announced(String),
+    /// The stream itself carries no identity (an Apache slave): the host counts. Two slaves on one host then count once, which errs on
+    /// the safe side.
+    Host(IpAddr),
+}
+
+impl fmt::Display for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Identity::Announced(id) => f.write_str(id),
+            Identity::Host(host) => host.fmt(f),
+        }
+    }
+}
+
+/// Numbers the connections of a master, rising.
+pub(crate) type ConnectionNumber = u64;
+
+#[derive(Debug)]
+struct Slave {
+    identity: Identity,
+    acked: Option<PhysicalOffset>,
+}
+
+/// Names one waiting caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct WaitKey {
+    copies: usize,
+    end: PhysicalOffset,
+    number: u64,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct AckTable {
+    slaves: BTreeMap<ConnectionNumber, Slave>,
+    waiting: BTreeMap<WaitKey, oneshot::Sender<()>>,
+    waits: u64,
+}
+
+impl AckTable {
+    pub(crate) fn connect(&mut self, number: ConnectionNumber, identity: Identity) {
+        let before = self.slaves.insert(number, Slave { identity, acked: None });
+        assert!(before.is_none());
+    }
+
+    /// A slave has told its name: its older connections are returned, they are dead.
+    pub(crate) fn announce(&mut self, number: ConnectionNumber, id: &str) -> Vec<ConnectionNumber> {
+        let identity = Identity::Announced(id.to_owned());
+        let older =
+            self.slaves.range(..number).filter(|(_, slave)| slave.identity == identity).map(|(n, _)| *n).collect();
+        if let Some(slave) = self.slaves.get_mut(&number) {
+            slave.identity = identity;
+        }
+        self.wake();
+        older
+    }
+
+    /// The connection has ended. An older one of the same slave speaks for it again only once it reports again: a dead one never does.
+    pub(crate) fn disconnect(&mut self, number: ConnectionNumber) {
+        let Some(gone) = self.slaves.remove(&number) else { return };
+        let newest = self.slaves.iter_mut().rev().find(|(_, slave)| slave.identity == gone.identity);
+        if let Some((older, slave)) = newest
+            && *older < number
+        {
+            slave.acked = None;
+        }
+    }
+
+    pub(crate) fn identity(&self, number: ConnectionNumber) -> Option<&Identity> {
+        self.slaves.get(&number).map(|slave| &slave.identity)
+    }
+
+    /// The slave of that connection holds the log up to `end`; whoever waited for that is woken.
+    pub(crate) fn acknowledge(&mut self, number: ConnectionNumber, end: PhysicalOffset) {
+        let Some(slave) = self.slaves.get_mut(&number) else { return };
+        slave.acked = Some(end);
+        self.wake();
+    }
+
+    /// How far each slave is, once per slave and largest first. Of several connections of one slave the newest speaks for it: an older
+    /// one may be from before its disk was wiped.
+    fn ends(&self) -> Vec<PhysicalOffset> {
+        let mut by_identity = BTreeMap::new();
+        for slave in self.slaves.values() {
+            by_identity.insert(&slave.identity, slave.acked);
+        }
+        let mut ends: Vec<_> = by_identity.into_values().flatten().collect();
+        ends.sort_unstable_by(|a, b| b.cmp(a));
+        ends
+    }
+
+    /// Slaves that hold the log up to `end`.
+    pub(crate) fn holding(&self, end: PhysicalOffset) -> usize {
+        self.ends().partition_point(|acked| *acked >= end)
+    }
+
+    /// Slaves that are less than `gap` bytes behind `end`.
+    pub(crate) fn within(&self, end: PhysicalOffset, gap: u64) -> usize {
+        self.ends().partition_point(|acked| u64::try_from(end - *acked).unwrap_or(0) < gap)
+    }
+
+    /// Waits until `copies` slaves hold the log up to `end`; `None`: they do.
+    pub(crate) fn wait(&mut self, end: PhysicalOffset, copies: usize) -> Option<(WaitKey, oneshot::Receiver<()>)> {
+        if self.holding(end) >= copies {
+            return None;
+        }
+        self.waits += 1;
+        let key = WaitKey { copies, end, number: self.waits };
+        let (wake, woken) = oneshot::channel();
+        self.waiting.insert(key, wake);
+        Some((key, woken))
+    }
+
+    /// The caller gives up.
+    pub(crate) fn forget(&mut self, key: WaitKey) {
+        self.waiting.remove(&key);
+    }
+
+    /// Nobody is waited for any longer; the waiting callers see their channel closed.
+    pub(crate) fn stop(&mut self) {
+        self.waiting.clear();
+    }
+
+    fn wake(&mut self) {
+        let ends = self.ends();
+        for (index, end) in ends.into_iter().enumerate() {
+            // This end is held by index + 1 slaves: all who wait for so many copies of it or less are served.
+            let copies = index + 1;
+            let first = WaitKey { copies, end: PhysicalOffset(i64::MIN), number: 0 };
+            let last = WaitKey { copies, end, number: u64::MAX };
+            while let Some((key, _)) = self.waiting.range(first..=last).next() {
+                let key = *key;
+                if let Some(wake) = self.waiting.remove(&key) {
+                    // The caller may have been dropped in this moment.
+                    let _ = wake.send(());
+                }
+            }
+        }
+    }
+
+    pub(crate) fn check_invariants(&self) {
+        for key in self.waiting.keys() {
+            assert!(key.copies > 0);
+            assert!(self.holding(key.end) < key.copies, "{key:?} waits for what is there");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{AckTable, Identity};
+    use protocol::PhysicalOffset;
+    use std::net::{IpAddr, Ipv4Addr};
+
+    fn host(last: u8) -> Identity {
+        Identity::Host(IpAddr::V4(Ipv4Addr::new(10, 0, 0, last)))
+    }
+
+    fn at(offset: i64) -> PhysicalOffset {
+        PhysicalOffset(offset)
+    }
+
+    #[test]
+    fn two_connections_of_one_host_are_one_copy() {
+        let mut acks = AckTable::default();
+        acks.connect(1, host(1));
+        acks.connect(2, host(1));
+        acks.acknowledge(1, at(100));
+        acks.acknowledge(2, at(100));
+        assert_eq!(acks.holding(at(100)), 1);
+        let (_, mut woken) = acks.wait(at(100), 2).expect("one slave is not two");
+        assert!(woken.try_recv().is_err());
+        acks.connect(3, host(2));
+        acks.acknowledge(3, at(100));
+        assert!(woken.try_recv().is_ok());
+        acks.check_invariants();
+    }
+
+    #[test]
+    fn announced_slaves_on_one_host_are_two_copies_and_the_newest_connection_speaks() {
+        let mut acks = AckTable::default();
+        for number in 1..=3 {
+            acks.connect(number, host(1));
+        }
+        assert!(acks.announce(1, "a:1").is_empty());
+        assert!(acks.announce(2, "a:2").is_empty());
+        acks.acknowledge(1, at(50));
+        acks.acknowledge(2, at(70));
+        assert_eq!((acks.holding(at(50)), acks.holding(at(51))), (2, 1));
+        assert_eq!(acks.announce(3, "a:1"), [1]);
+        acks.check_invariants();
+        // Slave a:1 came back and has reported nothing yet: what its old connection said counts no longer.
+        assert_eq!(acks.holding(at(50)), 1);
+        acks.acknowledge(3, at(20));
+        assert_eq!((acks.holding(at(20)), acks.holding(at(50))), (2, 1));
+        acks.disconnect(3);
+        assert_eq!(acks.holding(at(20)), 1, "the old connection must report again before it counts");
+        acks.acknowledge(1, at(50));
+        assert_eq!(acks.holding(at(50)), 2);
+    }
+
+    #[test]
+    fn an_acknowledgement_wakes_exactly_those_it_serves() {
+        let mut acks = AckTable::default();
+        acks.connect(1, host(1));
+        acks.connect(2, host(2));
+        let mut waits: Vec<_> = [(10, 1), (20, 1), (10, 2), (20, 2)]
+            .map(|(end, copies)| acks.wait(at(end), copies).expect("nothing is acked").1)
+            .into();
+        let mut woken = || waits.iter_mut().map(|w| w.try_recv().is_ok()).collect::<Vec<_>>();
+        acks.acknowledge(1, at(15));
+        assert_eq!(woken(), [true, false, false, false]);
+        acks.acknowledge(2, at(20));
+        assert_eq!(woken(), [false, true, true, false]);
+        acks.disconnect(2);
+        acks.acknowledge(1, at(30));
+        assert_eq!(woken(), [false, false, false, false]);
+        acks.check_invariants();
+        assert_eq!(acks.within(at(40), 10), 0);
+        assert_eq!(acks.within(at(40), 11), 1);
+        assert_eq!(acks.within(at(20), 1), 1, "a slave ahead of the end asked for is in sync");
+        assert!(acks.wait(at(30), 0).is_none());
+    }
+}
