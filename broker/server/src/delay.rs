@@ -1,0 +1,218 @@
+//! Level delay: a message with a level waits in its level's queue of `SCHEDULE_TOPIC_XXXX` and is stored again when it is due.
+//!
+//! Delivery is at least once: the level's offset is saved after the delivery, so a crash in between delivers again. A message is due
+//! by its store time, which is the clock of the broker that took it.
+use crate::broker::Broker;
+use crate::offset_requests::bounds;
+use crate::put::{self, Wait};
+use crate::refusal::Refusal;
+use crate::reply::PutStatus;
+use crate::topics::SCHEDULE_TOPIC;
+use protocol::body::DataVersion;
+use protocol::message::{Properties, property};
+use protocol::{QueueOffset, StoredMessage};
+use rt::task::TaskGroup;
+use rt::time::{sleep, unix_ms};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use store::{GetRequest, GetStatus, NewMessage, TagFilter};
+use tracing::{debug, warn};
+
+/// Pause after an error of the store.
+const ERROR_PAUSE: Duration = Duration::from_secs(10);
+/// Messages read at a time.
+const BATCH: u32 = 32;
+/// After so many deliveries the data version rises (`delayOffsetUpdateVersionStep`).
+const DELIVERIES_PER_VERSION: u32 = 200;
+
+/// The table as text: `config/delayOffset.json` and the body of GET_ALL_DELAY_OFFSET.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct DelayTableText {
+    pub data_version: Option<DataVersion>,
+    /// Level to the next queue offset to deliver.
+    pub offset_table: BTreeMap<i32, i64>,
+}
+
+/// How far each level was delivered.
+#[derive(Debug, Default)]
+pub(crate) struct DelayTable {
+    next: BTreeMap<i32, i64>,
+    version: DataVersion,
+    since_version: u32,
+    changes: u64,
+}
+
+impl DelayTable {
+    pub fn from_text(text: &DelayTableText) -> DelayTable {
+        DelayTable {
+            next: text.offset_table.clone(),
+            version: text.data_version.unwrap_or_default(),
+            ..DelayTable::default()
+        }
+    }
+
+    pub fn text(&self) -> DelayTableText {
+        DelayTableText { data_version: Some(self.version), offset_table: self.next.clone() }
+    }
+
+    /// A number that differs whenever the table differs.
+    pub fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    /// A slave's copy of its master's table.
+    pub fn become_copy(&mut self, text: &DelayTableText) {
+        let version = text.data_version.unwrap_or_default();
+        if self.next != text.offset_table || self.version != version {
+            self.next.clone_from(&text.offset_table);
+            self.version = version;
+            self.changes += 1;
+        }
+    }
+
+    fn next(&self, level: i32) -> i64 {
+        self.next.get(&level).copied().unwrap_or(0)
+    }
+
+    fn advance(&mut self, level: i32, next: i64, now_ms: i64) {
+        self.next.insert(level, next);
+        self.changes += 1;
+        self.since_version += 1;
+        if self.since_version >= DELIVERIES_PER_VERSION {
+            self.since_version = 0;
+            self.version.advance(0, now_ms);
+        }
+    }
+}
+
+/// The delay level a message asks for; 0 for none.
+pub(crate) fn level(properties: &Properties) -> i32 {
+    properties
+        .get(property::DELAY_TIME_LEVEL)
+        .and_then(|text| text.trim().parse().ok())
+        .filter(|level| *level > 0)
+        .unwrap_or(0)
+}
+
+/// Sends a message with a level to the level's queue instead of its own.
+pub(crate) fn divert(broker: &Broker, message: &mut NewMessage, mut properties: Properties) {
+    let asked = level(&properties);
+    if asked == 0 || message.topic == SCHEDULE_TOPIC {
+        return;
+    }
+    let level = asked.min(i32::try_from(broker.cluster.delay_levels.len()).expect("few levels"));
+    for name in [property::TIMER_DELIVER_MS, property::TIMER_DELAY_SEC, property::TIMER_DELAY_MS] {
+        properties.remove(name);
+    }
+    properties.insert(property::DELAY_TIME_LEVEL, level.to_string());
+    properties.insert(property::REAL_TOPIC, std::mem::replace(&mut message.topic, SCHEDULE_TOPIC.to_owned()));
+    properties.insert(property::REAL_QUEUE_ID, message.queue_id.to_string());
+    message.queue_id = level - 1;
+    message.properties = properties.to_text();
+}
+
+/// Starts a task for each level.
+pub(crate) fn start(broker: &Arc<Broker>, tasks: &TaskGroup) {
+    for (at, &delay) in broker.cluster.delay_levels.iter().enumerate() {
+        let level = i32::try_from(at).expect("few levels") + 1;
+        let broker = Arc::clone(broker);
+        tasks.spawn(async move {
+            rt::select! {
+                () = broker.closing.cancelled() => {}
+                () = run(&broker, level, delay) => {}
+            }
+        });
+    }
+}
+
+async fn run(broker: &Broker, level: i32, delay: Duration) {
+    loop {
+        let pause = match deliver_due(broker, level, delay).await {
+            Ok(pause) => pause,
+            Err(refusal) => {
+                warn!(level, %refusal, "delayed messages not delivered");
+                ERROR_PAUSE
+            }
+        };
+        sleep(pause).await;
+    }
+}
+
+/// Delivers what is due of one level; answers how long to wait before looking again.
+async fn deliver_due(broker: &Broker, level: i32, delay: Duration) -> Result<Duration, Refusal> {
+    let scan = broker.config.timing.delay_scan_period;
+    let (min, max) = bounds(broker, SCHEDULE_TOPIC, level - 1);
+    let from = QueueOffset(broker.delays().next(level)).clamp(min, max);
+    if from == max {
+        return Ok(scan);
+    }
+    let request = GetRequest {
+        topic: SCHEDULE_TOPIC.to_owned(),
+        queue_id: level - 1,
+        from,
+        max_messages: BATCH,
+        max_bytes: 1 << 20,
+        tags: TagFilter::All,
+    };
+    let outcome = broker.store.get(request).await?;
+    if outcome.status != GetStatus::Found {
+        // A hole: go on behind it, but never back.
+        let next = outcome.next.max(from).get();
+        broker.delays().advance(level, next, unix_ms());
+        return Ok(scan);
+    }
+    for record in &outcome.records {
+        let message = StoredMessage::decode(record).map_err(|_| Refusal::PutFailed("UNKNOWN_ERROR"))?;
+        let left = left_ms(&message, delay);
+        if left > 0 {
+            return Ok(Duration::from_millis(u64::try_from(left).expect("positive")).min(scan));
+        }
+        let next = message.queue_offset.get() + 1;
+        deliver(broker, message).await?;
+        broker.delays().advance(level, next, unix_ms());
+    }
+    Ok(Duration::ZERO)
+}
+
+/// Milliseconds until a message is due. A store time ahead of the clock (the clock was set back) delays by at most the level.
+fn left_ms(message: &StoredMessage, delay: Duration) -> i64 {
+    let delay = i64::try_from(delay.as_millis()).expect("bounded by the configuration");
+    (message.store_timestamp.saturating_add(delay) - unix_ms()).min(delay)
+}
+
+/// Stores the message where it was meant to go. Its properties stay, so that a reader can see what it went through.
+async fn deliver(broker: &Broker, message: StoredMessage) -> Result<(), Refusal> {
+    let target = message.properties.get(property::REAL_TOPIC).map(str::to_owned);
+    let queue_id =
+        message.properties.get(property::REAL_QUEUE_ID).and_then(|text| text.parse().ok()).filter(|id| *id >= 0);
+    let (Some(topic), Some(queue_id)) = (target, queue_id) else {
+        warn!(offset = %message.physical_offset, "delayed message names no queue, dropped");
+        return Ok(());
+    };
+    debug!(%topic, queue_id, "delayed message delivered");
+    let again = NewMessage {
+        topic,
+        queue_id,
+        flag: message.flag,
+        sys_flag: message.sys_flag.0,
+        born_timestamp: message.born_timestamp,
+        born_host: message.born_host,
+        store_host: broker.advertised(),
+        reconsume_times: message.reconsume_times,
+        prepared_transaction_offset: 0,
+        properties: message.properties.to_text(),
+        body: message.body,
+    };
+    // The level's offset moves past it, so the copy must be as durable as the original was promised to be.
+    match put::put_as_is(broker, again, Wait::Durable).await? {
+        (_, PutStatus::Ok) => Ok(()),
+        (_, status) => {
+            // It is stored; storing it once more because a slave is slow would only repeat it.
+            warn!(status = status.name(), "delayed message delivered, but not as durable as configured");
+            Ok(())
+        }
+    }
+}

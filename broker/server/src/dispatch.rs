@@ -1,0 +1,125 @@
+//! Request code to handler: the only `Handler` of a broker's listening sockets.
+use crate::broker::Broker;
+use crate::consumers::Peer;
+use crate::refusal::Refusal;
+use crate::{admin, client_requests, group_requests, offset_requests, pull, reply, send, send_back, topic_requests};
+use protocol::RequestCode;
+use protocol::frame::Command;
+use protocol::header::{PullMessageRequest, PullSysFlag};
+use remoting::{BoxFuture, Connection, Handler, Lane};
+use serde::Serialize;
+use std::sync::Arc;
+use tracing::debug;
+
+/// Serves a broker's clients, slaves and operators.
+pub(crate) struct Dispatch(pub Arc<Broker>);
+
+/// A request with what it came on.
+pub(crate) struct Call {
+    pub connection: Connection,
+    pub request: Command,
+}
+
+impl Call {
+    pub fn peer(&self) -> Peer {
+        Peer(self.connection.id().as_u64())
+    }
+
+    pub fn ok(&self) -> Command {
+        Command::reply(&self.request, protocol::ResponseCode::Success)
+    }
+
+    /// A JSON body, RocketMQ's answer to most questions.
+    pub fn json<T: Serialize>(&self, body: &T) -> Command {
+        self.ok().with_body(protocol::json::to_vec(body).expect("answers have plain values"))
+    }
+
+    /// The request's JSON body.
+    pub fn body<T: serde::de::DeserializeOwned>(&self) -> Result<T, Refusal> {
+        protocol::json::from_slice(&self.request.body).map_err(Refusal::Body)
+    }
+}
+
+impl Handler for Dispatch {
+    fn handle(&self, connection: Connection, request: Command) -> BoxFuture<'static, Option<Command>> {
+        let broker = Arc::clone(&self.0);
+        Box::pin(async move {
+            broker.serving.cancelled().await;
+            let call = Call { connection, request };
+            match serve(&broker, &call).await {
+                Ok(answer) => Some(answer),
+                Err(refusal) => {
+                    debug!(code = call.request.code, peer = %call.connection.peer_addr(), %refusal, "request refused");
+                    reply::refuse(&call.request, &refusal)
+                }
+            }
+        })
+    }
+
+    fn lane(&self, request: &Command) -> Lane {
+        let pull = matches!(request.request_code(), Some(RequestCode::PullMessage | RequestCode::LitePullMessage));
+        let held = pull
+            && request.header::<PullMessageRequest>().is_ok_and(|header| PullSysFlag(header.sys_flag).may_suspend());
+        if held { Lane::Held } else { Lane::Prompt }
+    }
+
+    fn connection_opened(&self, connection: &Connection) {
+        self.0.connections().insert(Peer(connection.id().as_u64()), connection.clone());
+    }
+
+    fn connection_closed(&self, connection: &Connection) {
+        self.0.forget(Peer(connection.id().as_u64()));
+    }
+}
+
+async fn serve(broker: &Arc<Broker>, call: &Call) -> Result<Command, Refusal> {
+    use RequestCode as C;
+    let Some(code) = call.request.request_code() else { return Err(Refusal::NotSupported(call.request.code)) };
+    match code {
+        C::SendMessage | C::SendMessageV2 | C::SendBatchMessage => send::send(broker, call, code).await,
+        C::ConsumerSendMsgBack => send_back::send_back(broker, call).await,
+        C::PullMessage | C::LitePullMessage => pull::pull(broker, call).await,
+
+        C::QueryConsumerOffset => offset_requests::query(broker, call).await,
+        C::UpdateConsumerOffset => offset_requests::update(broker, call),
+        C::GetMaxOffset => offset_requests::max(broker, call),
+        C::GetMinOffset => offset_requests::min(broker, call),
+        C::SearchOffsetByTimestamp => offset_requests::by_time(broker, call).await,
+        C::GetEarliestMsgStoretime => offset_requests::earliest_time(broker, call).await,
+        C::GetAllConsumerOffset => Ok(offset_requests::all(broker, call)),
+        C::GetAllDelayOffset => Ok(offset_requests::all_delays(broker, call)),
+        C::InvokeBrokerToResetOffset => offset_requests::reset(broker, call).await,
+
+        C::HeartBeat => client_requests::heartbeat(broker, call).await,
+        C::UnregisterClient => client_requests::unregister(broker, call),
+        C::CheckClientConfig => client_requests::check_config(call),
+        C::GetConsumerListByGroup => client_requests::consumer_list(broker, call),
+        C::LockBatchMq => client_requests::lock(broker, call),
+        C::UnlockBatchMq => client_requests::unlock(broker, call),
+        C::GetConsumerConnectionList => client_requests::consumer_connections(broker, call),
+        C::GetProducerConnectionList => client_requests::producer_connections(broker, call),
+
+        C::UpdateAndCreateTopic => topic_requests::update(broker, call).await,
+        C::DeleteTopicInBroker => topic_requests::delete(broker, call).await,
+        C::GetTopicConfig => topic_requests::get(broker, call),
+        C::GetAllTopicConfig => topic_requests::all(broker, call),
+        C::GetSystemTopicListFromBroker => Ok(topic_requests::system_list(broker, call)),
+        C::GetTopicStatsInfo => topic_requests::stats(broker, call).await,
+
+        C::UpdateAndCreateSubscriptiongroup => group_requests::update(broker, call).await,
+        C::DeleteSubscriptiongroup => group_requests::delete(broker, call).await,
+        C::GetSubscriptiongroupConfig => group_requests::get(broker, call).await,
+        C::GetAllSubscriptiongroupConfig => group_requests::all(broker, call),
+        C::GetConsumeStats => group_requests::consume_stats(broker, call).await,
+        C::QuerySubscriptionByConsumer => group_requests::subscription(broker, call),
+        C::QueryTopicConsumeByWho => group_requests::groups_of_topic(broker, call),
+        C::QueryTopicsByConsumer => group_requests::topics_of_group(broker, call),
+
+        C::GetBrokerRuntimeInfo => admin::runtime_info(broker, call).await,
+        C::GetBrokerConfig => admin::broker_config(broker, call),
+        C::GetBrokerHaStatus => admin::ha_status(broker, call),
+        C::ViewMessageById => admin::view_message(broker, call).await,
+        C::LogDigest => admin::log_digest(broker, call).await,
+        _ => Err(Refusal::NotSupported(call.request.code)),
+    }
+}

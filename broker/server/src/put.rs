@@ -1,0 +1,143 @@
+//! Storing a message as durably as configured before anyone is told of it.
+use crate::broker::Broker;
+use crate::delay;
+use crate::refusal::Refusal;
+use crate::reply::PutStatus;
+use protocol::message::{Properties, property};
+use protocol::{PhysicalOffset, SysFlag};
+use store::{Appended, FlushError, NewMessage};
+use tracing::warn;
+
+/// The system flag's bits that say what a message is to a transaction.
+const TRANSACTION_BITS: i32 = SysFlag::TRANSACTION_ROLLBACK;
+
+/// How long the answer waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// Until the message is as durable as the broker is configured for.
+    Durable,
+    /// Not at all (property WAIT=false, one-way sends).
+    No,
+}
+
+impl Wait {
+    /// What the message's own properties ask for.
+    pub fn of(properties: &Properties) -> Wait {
+        match properties.get(property::WAIT_STORE_MSG_OK) {
+            Some(text) if text.eq_ignore_ascii_case("false") => Wait::No,
+            _ => Wait::Durable,
+        }
+    }
+}
+
+/// Stores one message; a message with a delay level goes to its level's queue first.
+pub(crate) async fn put(
+    broker: &Broker,
+    mut message: NewMessage,
+    properties: Properties,
+    wait: Wait,
+) -> Result<(Appended, PutStatus), Refusal> {
+    check(broker, &properties)?;
+    delay::divert(broker, &mut message, properties);
+    put_as_is(broker, message, wait).await
+}
+
+/// Stores one message without looking at its delay.
+pub(crate) async fn put_as_is(
+    broker: &Broker,
+    message: NewMessage,
+    wait: Wait,
+) -> Result<(Appended, PutStatus), Refusal> {
+    require_writable(broker)?;
+    let bytes = message.body.len();
+    let appended = broker.store.append(message).inspect_err(|_| broker.stats.puts_failed.add(1))?;
+    let status = durable(broker, appended.end, wait).await?;
+    broker.stats.puts.add(1);
+    broker.stats.put_bytes.add(u64::try_from(bytes).expect("a size"));
+    Ok((appended, status))
+}
+
+/// Stores the messages of a batch, all or none of them.
+pub(crate) async fn put_batch(
+    broker: &Broker,
+    messages: Vec<NewMessage>,
+    wait: Wait,
+) -> Result<(Vec<Appended>, PutStatus), Refusal> {
+    require_writable(broker)?;
+    let (count, bytes) = (messages.len(), messages.iter().map(|message| message.body.len()).sum::<usize>());
+    let appended = broker.store.append_batch(messages).inspect_err(|_| broker.stats.puts_failed.add(1))?;
+    let end = appended.last().expect("the store refuses an empty batch").end;
+    let status = durable(broker, end, wait).await?;
+    broker.stats.puts.add(u64::try_from(count).expect("a count"));
+    broker.stats.put_bytes.add(u64::try_from(bytes).expect("a size"));
+    Ok((appended, status))
+}
+
+/// Refuses what asks for services that are not built, before a byte is stored.
+pub(crate) fn check(broker: &Broker, properties: &Properties) -> Result<(), Refusal> {
+    if properties.get(property::TRANSACTION_PREPARED).is_some_and(|text| text.eq_ignore_ascii_case("true")) {
+        return Err(Refusal::TransactionForbidden(broker.own_ip()));
+    }
+    if properties.contains(property::INNER_NUM) {
+        return Err(Refusal::InnerBatch);
+    }
+    let timed = [property::TIMER_DELIVER_MS, property::TIMER_DELAY_SEC, property::TIMER_DELAY_MS]
+        .iter()
+        .any(|name| properties.contains(name));
+    if timed && delay::level(properties) == 0 {
+        return Err(Refusal::NoTimer);
+    }
+    Ok(())
+}
+
+/// Refuses flags of a send that ask for what is not built.
+pub(crate) fn check_flag(broker: &Broker, sys_flag: i32) -> Result<(), Refusal> {
+    if sys_flag & (SysFlag::INNER_BATCH | SysFlag::NEED_UNWRAP) != 0 {
+        return Err(Refusal::InnerBatch);
+    }
+    if sys_flag & TRANSACTION_BITS != 0 {
+        return Err(Refusal::TransactionForbidden(broker.own_ip()));
+    }
+    Ok(())
+}
+
+fn require_writable(broker: &Broker) -> Result<(), Refusal> {
+    if broker.is_slave() { Err(Refusal::ServiceNotAvailable) } else { Ok(()) }
+}
+
+/// Waits for disk and slaves at the same time. Of two time-outs the slaves' is told, as Apache's broker does.
+async fn durable(broker: &Broker, end: PhysicalOffset, wait: Wait) -> Result<PutStatus, Refusal> {
+    if wait == Wait::No {
+        return Ok(PutStatus::Ok);
+    }
+    let on_disk = async {
+        if !broker.config.flush_sync {
+            return Ok(PutStatus::Ok);
+        }
+        match broker.store.flushed(end, broker.config.timing.sync_flush_timeout).await {
+            Ok(()) => Ok(PutStatus::Ok),
+            Err(FlushError::Timeout { .. } | FlushError::BeyondEnd { .. }) => Ok(PutStatus::FlushDiskTimeout),
+            // Whether the message survives is not known: the sender must not be told anything.
+            Err(FlushError::Poisoned(_)) => Err(Refusal::NoAnswer),
+        }
+    };
+    let (disk, slaves) = both(on_disk, broker.replicas.wait(end)).await;
+    let status = match (disk?, slaves) {
+        (disk, true) => disk,
+        (_, false) => PutStatus::FlushSlaveTimeout,
+    };
+    if status != PutStatus::Ok {
+        rt::probe!("server.put.weak_answer");
+        warn!(%end, status = status.name(), "message stored, but not as durable as configured");
+    }
+    Ok(status)
+}
+
+/// Both results, the waits running at the same time.
+async fn both<A, B>(first: impl Future<Output = A>, second: impl Future<Output = B>) -> (A, B) {
+    let (mut first, mut second) = (std::pin::pin!(first), std::pin::pin!(second));
+    rt::select! {
+        a = &mut first => (a, second.await),
+        b = &mut second => (first.await, b),
+    }
+}

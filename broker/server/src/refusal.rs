@@ -1,0 +1,144 @@
+//! Why a request is not served. The display text is the remark its sender gets; the code is given in [`crate::reply`].
+use crate::filter::FilterError;
+use crate::names::NameError;
+use protocol::{HeaderError, JsonError};
+use store::{AppendError, ReadError};
+use thiserror::Error;
+
+/// Where RocketMQ's documentation explains the error, as its clients print it.
+pub(crate) const FAQ: &str = "See https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details.";
+
+/// What a pull is forbidden by (`forbiddenType` of the answer).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Forbidden {
+    Broker = 1,
+    Group = 2,
+    Topic = 3,
+    Broadcast = 4,
+    Subscription = 5,
+}
+
+/// Why a request is not served.
+#[derive(Debug, Error)]
+pub(crate) enum Refusal {
+    /// Not an error to tell: an answer would reveal what is not durable, or the sender must time out.
+    #[error("no answer")]
+    NoAnswer,
+    #[error("request type {0} not supported")]
+    NotSupported(i32),
+    #[error(transparent)]
+    Header(#[from] HeaderError),
+    #[error("body of the request is damaged: {0}")]
+    Body(JsonError),
+    #[error(transparent)]
+    Name(#[from] NameError),
+    #[error("parameter {name} is invalid: {value}")]
+    Parameter { name: &'static str, value: String },
+    #[error("[REJECTREQUEST]system busy, start flow control for a while")]
+    Slave,
+    #[error(
+        "service not available now. It may be caused by one of the following reasons: the broker's disk is full, messages are put to the slave, message store has been shut down, etc."
+    )]
+    ServiceNotAvailable,
+    #[error("Can not reset offset in slave broker")]
+    ResetOnSlave,
+
+    #[error("the broker[{0}] sending message is forbidden")]
+    BrokerNotWritable(String),
+    #[error("the broker[{0}] sending transaction message is forbidden")]
+    TransactionForbidden(String),
+    #[error("Sending message to topic[{0}] is forbidden.")]
+    SendForbidden(String),
+    #[error("the topic[{0}] sending message is forbidden")]
+    TopicNotWritable(String),
+    #[error("topic[{0}] not exist, apply first please!\n{FAQ}")]
+    NoTopic(String),
+    #[error("No topic in this broker. topic: {0}")]
+    NoTopicConfig(String),
+    #[error("request queueId[{queue_id}] is illegal, {topic} has {queues} queues")]
+    SendQueue { queue_id: i32, topic: String, queues: i32 },
+    #[error("subscription group not exist, {0}\n{FAQ}")]
+    NoGroup(String),
+    #[error("inner batches are not built")]
+    InnerBatch,
+    #[error("a batch cannot be delayed")]
+    DelayedBatch,
+    #[error("accurate timer message is not enabled, timerWheelEnable is false")]
+    NoTimer,
+    #[error("batch request does not support retry group {0}")]
+    BatchToRetry(String),
+    #[error("batch is damaged")]
+    Batch(#[from] protocol::BatchError),
+    #[error("properties are damaged")]
+    Properties,
+    #[error("message body is empty")]
+    EmptyBody,
+    #[error("{0}")]
+    Append(#[from] AppendError),
+    #[error("look message by offset failed, {0}")]
+    NoMessageAt(i64),
+    #[error("can not find message by the offset, {0}")]
+    NoMessageToView(i64),
+    #[error("{0}")]
+    PutFailed(&'static str),
+
+    #[error("the broker[{0}] pulling message is forbidden")]
+    BrokerNotReadable(String),
+    #[error("subscription group [{0}] does not exist, {FAQ}")]
+    NoPullGroup(String),
+    #[error("subscription group no permission, {0}")]
+    GroupDisabled(String),
+    #[error("the topic[{0}] pulling message is forbidden")]
+    TopicNotReadable(String),
+    #[error("queueId[{queue_id}] is illegal, topic:[{topic}] topicConfig.readQueueNums:[{queues}]")]
+    PullQueue { queue_id: i32, topic: String, queues: i32 },
+    #[error("parse the consumer's subscription failed")]
+    Filter(#[from] FilterError),
+    #[error("The broker does not support consumer to filter message by {0}")]
+    FilterType(String),
+    #[error("the consumer's group info not exist\n{FAQ}")]
+    NoGroupInfo,
+    #[error("the consumer's subscription not exist\n{FAQ}")]
+    NoSubscription,
+    #[error("the consumer's subscription not latest")]
+    OldSubscription,
+    #[error("the consumer group[{0}] can not consume by broadcast way")]
+    BroadcastDisabled(String),
+    #[error("the consumer group[{group}] is forbidden for topic[{topic}]")]
+    SubscriptionForbidden { group: String, topic: String },
+    #[error("store cannot read: {0}")]
+    Read(#[from] ReadError),
+
+    #[error("Group {0} not exist!")]
+    OffsetGroup(String),
+    #[error("Topic {0} not exist!")]
+    OffsetTopic(String),
+    #[error("Not found, do not set to zero, maybe this group boot first")]
+    NoOffsetNoZero,
+    #[error("Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first")]
+    NoOffset,
+    #[error("Target offset {offset} not in consume queue range [{min}-{max}]")]
+    ResetRange { offset: i64, min: i64, max: i64 },
+    #[error("no consumer for this group, {0}")]
+    NoConsumer(String),
+    #[error("the consumer group[{0}] not online")]
+    GroupOffline(String),
+    #[error("the producer group[{0}] not exist")]
+    NoProducer(String),
+    #[error("The topic[{0}] is conflict with system topic.")]
+    SystemTopic(String),
+}
+
+impl Refusal {
+    /// For a pull's answer: what forbids it.
+    pub fn forbidden(&self) -> Option<Forbidden> {
+        match self {
+            Refusal::BrokerNotReadable(_) => Some(Forbidden::Broker),
+            Refusal::GroupDisabled(_) => Some(Forbidden::Group),
+            Refusal::TopicNotReadable(_) => Some(Forbidden::Topic),
+            Refusal::BroadcastDisabled(_) => Some(Forbidden::Broadcast),
+            Refusal::SubscriptionForbidden { .. } => Some(Forbidden::Subscription),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! Brokers as their clients see them, in a simulated world: raw requests, virtual time, crashes.
+#![cfg(madsim)]
+mod clients;
+mod offsets;
+mod pulls;
+mod registration;
+mod sends;
+mod slaves;
+mod support;

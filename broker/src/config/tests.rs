@@ -1,0 +1,152 @@
+use super::{Config, Role};
+
+const MINIMAL: &str = "
+brokerClusterName = DefaultCluster
+brokerName = broker-a
+brokerId = 0
+deleteWhen = 04
+fileReservedTime = 48
+brokerRole = ASYNC_MASTER
+flushDiskType = ASYNC_FLUSH
+";
+
+fn refuse(text: &str, expected: &str) {
+    let error = Config::parse(text).expect("well-formed").broker().expect_err("a wrong value");
+    assert_eq!(error.to_string(), expected);
+}
+
+#[test]
+fn apaches_minimal_file_is_accepted_and_what_has_no_effect_is_named() {
+    let settings = Config::parse(MINIMAL).expect("well-formed").broker().expect("valid");
+    assert_eq!(settings.cluster.broker_name, "broker-a");
+    assert_eq!(settings.without_effect, ["deleteWhen", "fileReservedTime"]);
+    assert!(!settings.own_address_known);
+}
+
+#[test]
+fn a_wrong_value_is_named_with_its_key_and_line() {
+    refuse("a=1\nlistenPort=70000", "listenPort=70000 (line 2): expected a port, 0 to 65535");
+    refuse("brokerRole=MASTER", "brokerRole=MASTER (line 1): expected ASYNC_MASTER, SYNC_MASTER or SLAVE");
+    refuse("brokerRole=SLAVE", "brokerId=0: expected 0 for a master, 1 or more for a slave");
+    refuse("brokerId=2", "brokerId=2 (line 1): expected 0 for a master, 1 or more for a slave");
+    refuse("autoCreateTopicEnable=yes", "autoCreateTopicEnable=yes (line 1): expected true or false");
+    refuse("namesrvAddr=here", "namesrvAddr=here (line 1): expected host:port, several separated by ;");
+    refuse("messageDelayLevel=1s 2x", "messageDelayLevel=1s 2x (line 1): expected delays such as 1s 5m 2h");
+    refuse("brokerIP1=host", "brokerIP1=host (line 1): expected an IP address");
+    refuse("brokerName=a b", "brokerName=a b (line 1): expected letters, digits, - _ % |, at most 100");
+    refuse("\nenableControllerMode = true", "enableControllerMode=true (line 2): not built");
+    refuse("listenPort=65535", "listenPort=65535 (line 1): expected a port below 65535, or haListenPort as well");
+}
+
+#[test]
+fn ports_and_addresses_follow_from_each_other() {
+    let settings = Config::default().with("brokerIP1", "10.0.0.1").with("listenPort", "20911").broker().expect("valid");
+    assert_eq!(settings.node.listen.to_string(), "0.0.0.0:20911");
+    assert_eq!(settings.node.advertised.to_string(), "10.0.0.1:20911");
+    assert_eq!(settings.node.as_master.listen.to_string(), "0.0.0.0:20912");
+    assert_eq!(settings.node.ha_advertised.to_string(), "10.0.0.1:20912");
+    let namesrv = Config::default().namesrv().expect("valid");
+    assert_eq!(namesrv.node.listen.to_string(), "0.0.0.0:9876");
+}
+
+#[test]
+fn the_dump_lists_every_setting_in_force() {
+    let broker = Config::parse(MINIMAL).expect("well-formed").dump(Role::Broker).expect("valid");
+    insta::assert_snapshot!(broker, @r"
+    accessMessageInMemoryMaxRatio=40
+    aclEnable=false
+    authenticationEnabled=false
+    authorizationEnabled=false
+    autoCreateSubscriptionGroup=true
+    autoCreateTopicEnable=true
+    bindAddress=
+    brokerClusterName=DefaultCluster
+    brokerIP1=
+    brokerIP2=
+    brokerId=0
+    brokerName=broker-a
+    brokerPermission=6
+    brokerRole=ASYNC_MASTER
+    brokerTopicEnable=true
+    channelExpiredTimeout=120000
+    clusterTopicEnable=true
+    coldDataFlowControlEnable=false
+    defaultTopicQueueNums=8
+    duplicationEnable=false
+    enableControllerMode=false
+    enableDLegerCommitLog=false
+    enableLmq=false
+    enableMultiDispatch=false
+    enablePropertyFilter=false
+    enableRemoteEscape=false
+    enableRocksDBStore=false
+    enableSlaveActingMaster=false
+    flushCommitLogLeastPages=4
+    flushCommitLogThoroughInterval=10000
+    flushConsumeQueueLeastPages=2
+    flushConsumeQueueThoroughInterval=60000
+    flushConsumerOffsetInterval=5000
+    flushDelayOffsetInterval=10000
+    flushDiskType=ASYNC_FLUSH
+    flushIntervalCommitLog=500
+    flushIntervalConsumeQueue=1000
+    haHousekeepingInterval=20000
+    haListenPort=0
+    haMasterAddress=
+    haMaxGapNotInSync=268435456
+    haSendHeartbeatInterval=5000
+    haTransferBatchSize=32768
+    hotfireDamagedLog=REFUSE
+    hotfireHeldPullsMax=100000
+    hotfireHoldTimeMax=60000
+    hotfireOffsetMerge=true
+    hotfireOffsetMergeTimeout=3000
+    hotfireSlaveSyncPeriod=10000
+    hotfireSlaveTruncateMax=268435456
+    inSyncReplicas=1
+    listenPort=10911
+    longPollingEnable=true
+    mappedFileSizeCommitLog=1073741824
+    mappedFileSizeConsumeQueue=6000000
+    maxFilterMessageSize=16000
+    maxMessageSize=4194304
+    maxTransferBytesOnMessageInDisk=65536
+    maxTransferBytesOnMessageInMemory=262144
+    maxTransferCountOnMessageInDisk=8
+    maxTransferCountOnMessageInMemory=32
+    messageDelayLevel=1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h
+    msgTraceTopicName=RMQ_SYS_TRACE_TOPIC
+    namesrvAddr=
+    notifyConsumerIdsChangedEnable=true
+    regionId=DefaultRegion
+    registerBrokerTimeoutMills=24000
+    registerNameServerPeriod=30000
+    shortPollingTimeMills=1000
+    slaveReadEnable=false
+    slaveTimeout=3000
+    storePathCommitLog=
+    storePathRootDir=store
+    storeType=default
+    syncFlushTimeout=5000
+    traceOn=true
+    traceTopicEnable=false
+    transientStorePoolEnable=false
+    ");
+    let name_server = Config::default().dump(Role::NameServer).expect("valid");
+    insta::assert_snapshot!(name_server, @r"
+    bindAddress=
+    clusterTest=false
+    deleteTopicWithBrokerRegistration=false
+    enableAllTopicList=true
+    enableControllerInNamesrv=false
+    enableTopicList=true
+    kvConfigPath=
+    listenPort=9876
+    needWaitForService=false
+    orderMessageEnable=false
+    returnOrderTopicConfigToBroker=true
+    scanNotActiveBrokerInterval=5000
+    supportActingMaster=false
+    waitSecondsForService=45
+    ");
+}
