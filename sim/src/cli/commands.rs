@@ -1,0 +1,211 @@
+//! What each command does.
+
+use super::{CheckArguments, Command, FuzzArguments, MutantArguments, ReplayArguments, RunArguments};
+use crate::campaign::{self, Options, align_right, clock, grouped, progress_bar, reproduce_run, table};
+use crate::desk::{Observation, observe};
+use crate::error::{CampaignError, CaseError, MutantError, WorkerError};
+use crate::plan::Case;
+use crate::report::Report;
+use crate::scenario::Registry;
+use crate::worker::process::Launch;
+use crate::worker::{self, Limits, Run, Task};
+use crate::{check, log, mutants};
+use indicatif::ProgressBar;
+use std::fmt::Display;
+use std::io::{self, Write};
+use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::time::Duration;
+use thiserror::Error;
+
+/// No violation.
+const CLEAN: u8 = 0;
+/// A violation.
+const VIOLATED: u8 = 1;
+/// Usage, or a failure outside of the simulator.
+const USAGE: u8 = 2;
+
+/// What stops a command.
+#[derive(Debug, Error)]
+enum Failure {
+    #[error(transparent)]
+    Campaign(#[from] CampaignError),
+    #[error(transparent)]
+    Case(#[from] CaseError),
+    #[error(transparent)]
+    Worker(#[from] WorkerError),
+    #[error(transparent)]
+    Mutant(#[from] MutantError),
+    #[error("case file {path} is damaged: {reason}")]
+    Unfit { path: String, reason: String },
+    #[error("cannot write {path}: {source}")]
+    Write { path: String, source: io::Error },
+    #[error("cannot write the output: {0}")]
+    Output(#[from] io::Error),
+}
+
+/// Performs the command; an error of output only is left to the caller.
+pub(super) fn perform(
+    registry: &Registry,
+    command: Command,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> io::Result<u8> {
+    let status = match command {
+        Command::List => list(registry, out),
+        Command::Run(arguments) => run(registry, &arguments, out),
+        Command::Fuzz(arguments) => fuzz(registry, arguments, out),
+        Command::Replay(arguments) => replay(registry, &arguments, out),
+        Command::Check(arguments) => check(registry, &arguments, out),
+        Command::Mutants(arguments) => mutants(registry, arguments, out),
+    };
+    status.or_else(|error| {
+        writeln!(err, "error: {error}")?;
+        // A program that does not keep its promises is 1, also where it is met on the way to something else.
+        Ok(if matches!(error, Failure::Mutant(MutantError::NotClean { .. })) { VIOLATED } else { USAGE })
+    })
+}
+
+fn list(registry: &Registry, out: &mut dyn Write) -> Result<u8, Failure> {
+    let mut table = table(&["suite", "scenario", "claim"]);
+    for entry in registry.entries() {
+        table.add_row([entry.suite(), entry.name(), entry.claim()]);
+    }
+    writeln!(out, "{table}")?;
+    Ok(CLEAN)
+}
+
+fn run(registry: &Registry, arguments: &RunArguments, out: &mut dyn Write) -> Result<u8, Failure> {
+    let RunArguments { scenario, seed, plan, history, log } = arguments;
+    let entry = registry.get(scenario).map_err(CaseError::from)?;
+    if *plan {
+        write!(out, "{}", entry.case(*seed).to_text())?;
+    }
+    let task = Task::Seed { scenario: scenario.clone(), seed: *seed };
+    let run = one(registry, task, *history, log.as_deref())?;
+    tell(registry, &run, None, out)
+}
+
+fn replay(registry: &Registry, arguments: &ReplayArguments, out: &mut dyn Write) -> Result<u8, Failure> {
+    let ReplayArguments { file, history, log } = arguments;
+    let case = Case::load(file)?;
+    registry.get(&case.scenario).map_err(CaseError::from)?;
+    let run = one(registry, Task::Plan(case.clone()), *history, log.as_deref())?;
+    let unfit = run.report.violations.iter().find(|violation| violation.invariant == worker::PLAN_FITS);
+    if let Some(violation) = unfit {
+        // Told by the child, which alone knows the type of the plan.
+        return Err(Failure::Unfit { path: file.display().to_string(), reason: violation.summary.clone() });
+    }
+    if let (Some(expected), true) = (&case.violates, run.report.is_clean()) {
+        writeln!(out, "the case was saved for violating {expected:?}, which this build does not")?;
+    }
+    tell(registry, &run, Some(file), out)
+}
+
+/// Runs one task in one child, with a log if asked.
+fn one(registry: &Registry, task: Task, history: bool, levels: Option<&str>) -> Result<Run, Failure> {
+    let limits = Limits { jobs: NonZeroUsize::MIN, wall_clock: Duration::from_secs(600), ..Limits::of_this_machine() };
+    let prepare = || {
+        observe(Observation { on_checkpoint: None, backtraces: levels.is_some(), history });
+        if let Some(levels) = levels {
+            log::install(log::filter(levels).expect("the command line was checked"));
+        }
+    };
+    let mut done = None;
+    worker::run_with(registry, limits, &prepare, [task], |run| {
+        done = Some(run);
+        ControlFlow::Continue(())
+    })?;
+    Ok(done.expect("one task, one run"))
+}
+
+fn tell(registry: &Registry, run: &Run, file: Option<&Path>, out: &mut dyn Write) -> Result<u8, Failure> {
+    let report = &run.report;
+    if let Some(history) = &report.history {
+        writeln!(out, "{history}")?;
+    }
+    let seed = run.task.seed().map(|seed| format!(" seed {seed}")).unwrap_or_default();
+    writeln!(
+        out,
+        "{}{seed}: {} of virtual time, {} events, hash {:016x}",
+        run.task.scenario(),
+        clock(report.virtual_time),
+        grouped(report.events),
+        report.hash
+    )?;
+    let counts: Vec<String> = report.counts.iter().map(|(name, count)| format!("{} {name}", grouped(*count))).collect();
+    if !counts.is_empty() {
+        writeln!(out, "  {}", counts.join(", "))?;
+    }
+    if !report.effects.is_empty() {
+        writeln!(out, "{}", effects(report))?;
+    }
+    if report.is_clean() {
+        writeln!(out, "no violation")?;
+        return Ok(CLEAN);
+    }
+    for violation in &report.violations {
+        writeln!(out, "\nviolation of {violation}")?;
+    }
+    writeln!(out, "\nreproduce: {}", reproduce_run(registry.command(), run, file))?;
+    Ok(VIOLATED)
+}
+
+fn effects(report: &Report) -> impl Display {
+    let mut table = table(&["fault", "effect"]);
+    for effect in &report.effects {
+        let amount =
+            if effect.amount == 0 { "none".to_owned() } else { format!("{} {}", grouped(effect.amount), effect.unit) };
+        table.add_row([effect.fault.clone(), amount]);
+    }
+    align_right(&mut table, 1..2);
+    table
+}
+
+fn limits(jobs: Option<NonZeroUsize>) -> Limits {
+    let machine = Limits::of_this_machine();
+    Limits { jobs: jobs.unwrap_or(machine.jobs), ..machine }
+}
+
+fn fuzz(registry: &Registry, arguments: FuzzArguments, out: &mut dyn Write) -> Result<u8, Failure> {
+    let FuzzArguments { scenarios, amount, first_seed, jobs, shard, cases, probes, json } = arguments;
+    let amount = amount.amount();
+    let options = Options { scenarios, amount, first_seed, shard, limits: limits(jobs), cases };
+    let summary = campaign::run(registry, &options, &progress_bar(amount))?;
+    write!(out, "{}", summary.to_text(registry.command()))?;
+    if probes {
+        writeln!(out, "\n{}", summary.probe_table())?;
+    }
+    if let Some(path) = json {
+        let text = serde_json::to_string_pretty(&summary).expect("a summary is plain data");
+        std::fs::write(&path, text).map_err(|source| Failure::Write { path: path.display().to_string(), source })?;
+    }
+    Ok(if summary.is_clean() { CLEAN } else { VIOLATED })
+}
+
+fn check(registry: &Registry, arguments: &CheckArguments, out: &mut dyn Write) -> Result<u8, Failure> {
+    let CheckArguments { scenarios, seeds, first_seed } = arguments;
+    let progress = progress_bar(campaign::Amount::Seeds(*seeds));
+    let range = *first_seed..first_seed.saturating_add(*seeds);
+    let summary =
+        check::run(registry, &Launch::this_command_line(), scenarios, range, |so_far| told(&progress, so_far))?;
+    progress.finish_and_clear();
+    write!(out, "{}", summary.to_text())?;
+    Ok(if summary.divergences.is_empty() { CLEAN } else { VIOLATED })
+}
+
+fn told(progress: &ProgressBar, so_far: &check::Summary) {
+    progress.inc(1);
+    progress.set_message(format!("{} divergences", so_far.divergences.len()));
+}
+
+fn mutants(registry: &Registry, arguments: MutantArguments, out: &mut dyn Write) -> Result<u8, Failure> {
+    let MutantArguments { names, seeds, first_seed, jobs, patches, scratch } = arguments;
+    let options = mutants::Options { names, patches, scratch, first_seed, seeds, limits: limits(jobs) };
+    let progress = ProgressBar::new_spinner();
+    let rows = mutants::run(registry, &options, |step| progress.println(step))?;
+    progress.finish_and_clear();
+    write!(out, "{}", mutants::to_text(&rows))?;
+    Ok(if rows.iter().all(|row| row.kill.is_some()) { CLEAN } else { VIOLATED })
+}

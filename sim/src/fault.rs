@@ -1,0 +1,204 @@
+//! Faults as data: what, from when, for how long.
+//!
+//! A fault is applied *and* healed by one file below, and comes back with the amount of its effect: a fault that nothing noticed
+//! is told apart from one that the program survived. Overlapping faults compose: a node is up again when the last fault that
+//! took it down is over; a link is open again when the last fault that blocked it is over.
+//!
+//! The effect of a network fault is read from counters of the whole network, so two network faults of one kind at one time both
+//! claim what either did.
+
+pub mod clock_drift;
+pub mod clock_freeze;
+pub mod clock_step;
+pub mod crash;
+pub mod crash_point;
+pub mod disk_error;
+pub mod disk_full;
+pub mod isolate;
+pub mod latency;
+pub mod loss;
+pub mod one_way;
+pub mod partition;
+pub mod pause;
+pub mod power_loss;
+pub mod signals;
+pub mod slow_cpu;
+pub mod slow_disk;
+pub mod stage;
+pub mod stalled_disk;
+pub mod stop;
+pub mod swarm;
+
+use crate::report::Effect;
+use serde::{Deserialize, Serialize};
+use signals::Signals;
+use stage::Stage;
+use std::fmt::{self, Debug};
+use std::time::Duration;
+
+/// One fault of a plan.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fault {
+    /// What happens.
+    pub fault: Kind,
+    /// When it begins.
+    pub start: Moment,
+    /// How long until it heals. Healing all at once ends it sooner.
+    #[serde(with = "crate::duration")]
+    pub lasts: Duration,
+}
+
+/// When a fault begins.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Moment {
+    /// That long after the nemesis was let loose.
+    At(#[serde(with = "crate::duration")] Duration),
+    /// After an event of that name has occurred so often.
+    After {
+        /// As given to [`Signals::occurred`].
+        event: String,
+        /// 1 is the first occurrence, counted from the start of the run.
+        nth: u64,
+        /// And that long after it.
+        #[serde(with = "crate::duration", default)]
+        then: Duration,
+    },
+}
+
+impl Moment {
+    /// Waits for it.
+    pub(crate) async fn come(&self, signals: &Signals) {
+        match self {
+            Moment::At(after) => rt::time::sleep(*after).await,
+            Moment::After { event, nth, then } => {
+                signals.nth(event, *nth).await;
+                rt::time::sleep(*then).await;
+            }
+        }
+    }
+}
+
+/// What a kind of fault must say and do.
+pub(crate) trait Act {
+    /// What its effect meter counts.
+    const UNIT: &'static str;
+
+    /// The nodes it names.
+    fn nodes(&self) -> Vec<&str>;
+
+    /// Begins, holds for `lasts` (or until all is to heal), heals, and gives the amount of its effect.
+    async fn act(&self, stage: &Stage, lasts: Duration) -> u64;
+}
+
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $variant:ident($path:path) = $name:literal,)*) => {
+        /// Every kind of fault.
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+        pub enum Kind {
+            $($(#[$doc])* #[serde(rename = $name)] $variant($path),)*
+        }
+
+        impl Kind {
+            /// Names of all kinds, as they stand in plans.
+            pub const NAMES: &[&str] = &[$($name),*];
+
+            /// Its name in plans and tables.
+            pub fn name(&self) -> &'static str {
+                match self { $(Kind::$variant(_) => $name,)* }
+            }
+
+            /// What its effect meter counts.
+            pub fn unit(&self) -> &'static str {
+                match self { $(Kind::$variant(_) => <$path as Act>::UNIT,)* }
+            }
+
+            /// The nodes it names.
+            pub fn nodes(&self) -> Vec<&str> {
+                match self { $(Kind::$variant(fault) => Act::nodes(fault),)* }
+            }
+
+            async fn act(&self, stage: &Stage, lasts: Duration) -> u64 {
+                match self { $(Kind::$variant(fault) => Box::pin(Act::act(fault, stage, lasts)).await,)* }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// The process ends; its page cache stays; it is started again at the end.
+    Crash(crash::Crash) = "crash",
+    /// The machine ends; what was not synced may be lost; it is started again at the end.
+    PowerLoss(power_loss::PowerLoss) = "power_loss",
+    /// The program is asked to stop, killed if it does not, and started again at the end.
+    Stop(stop::Stop) = "stop",
+    /// The process ends at its n-th disk operation or packet from the start; it is started again at the end.
+    CrashPoint(crash_point::CrashPoint) = "crash_point",
+    /// The program stands still; its sockets stay up.
+    Pause(pause::Pause) = "pause",
+    /// Each step of the program takes time.
+    SlowCpu(slow_cpu::SlowCpu) = "slow_cpu",
+    /// Two groups of nodes do not hear each other.
+    Partition(partition::Partition) = "partition",
+    /// What one node sends does not reach another; the other way works.
+    OneWay(one_way::OneWay) = "one_way",
+    /// One node hears nobody and nobody hears it.
+    Isolate(isolate::Isolate) = "isolate",
+    /// Segments between two nodes get lost.
+    Loss(loss::Loss) = "loss",
+    /// Segments between two nodes take longer.
+    Latency(latency::Latency) = "latency",
+    /// The disk has no space left.
+    DiskFull(disk_full::DiskFull) = "disk_full",
+    /// A disk operation fails with an input/output error.
+    DiskFails(disk_error::DiskFails) = "disk_error",
+    /// Syncs and reads take longer.
+    SlowDisk(slow_disk::SlowDisk) = "slow_disk",
+    /// No sync and no read returns before the end.
+    StalledDisk(stalled_disk::StalledDisk) = "stalled_disk",
+    /// The wall clock jumps, and jumps back at the end.
+    ClockStep(clock_step::ClockStep) = "clock_step",
+    /// The clocks run faster or slower.
+    ClockDrift(clock_drift::ClockDrift) = "clock_drift",
+    /// The clocks stand still.
+    ClockFreeze(clock_freeze::ClockFreeze) = "clock_freeze",
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} {}", self.fault.name(), self.fault.nodes().join(", "))?;
+        match &self.start {
+            Moment::At(at) => write!(out, " at {}", crate::duration::format(*at))?,
+            Moment::After { event, nth, .. } => write!(out, " after {event:?} no. {nth}")?,
+        }
+        write!(out, " for {}", crate::duration::format(self.lasts))
+    }
+}
+
+impl Fault {
+    /// Its effect before it has begun.
+    pub(crate) fn no_effect_yet(&self) -> Effect {
+        Effect {
+            kind: self.fault.name().to_owned(),
+            fault: self.to_string(),
+            amount: 0,
+            unit: self.fault.unit().to_owned(),
+        }
+    }
+
+    /// Waits for its start, acts, and gives the amount of its effect.
+    pub(crate) async fn run(&self, stage: &Stage) -> u64 {
+        if stage.unless_healed(self.start.come(stage.signals())).await.is_none() {
+            return 0;
+        }
+        let (name, nodes) = (self.fault.name(), self.fault.nodes().join(", "));
+        stage.tell(&nodes, &format!("{name} begins"));
+        let amount = self.fault.act(stage, self.lasts).await;
+        stage.tell(&nodes, &format!("{name} is over ({amount} {})", self.fault.unit()));
+        amount
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,180 @@
+//! The nodes that faults act on, and what several faults do to one node at one time.
+
+use super::signals::Signals;
+use crate::desk::Desk;
+use rt::sync::CancellationToken;
+use rt::world::NodeId;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+type Boot = Arc<dyn Fn() + Send + Sync>;
+type Observer = Arc<dyn Fn(&str, &str) + Send + Sync>;
+
+/// Everything that a fault may touch. Clones are the same stage.
+#[derive(Clone)]
+pub struct Stage {
+    nodes: Arc<BTreeMap<String, Machine>>,
+    holds: Arc<Mutex<Holds>>,
+    desk: Desk,
+    healing: CancellationToken,
+    observer: Observer,
+}
+
+#[derive(Clone)]
+struct Machine {
+    node: NodeId,
+    boot: Boot,
+}
+
+/// What is held by how many faults, or by which.
+#[derive(Debug, Default)]
+struct Holds {
+    down: BTreeMap<NodeId, usize>,
+    paused: BTreeMap<NodeId, usize>,
+    frozen: BTreeMap<NodeId, usize>,
+    drift_ppm: BTreeMap<NodeId, i64>,
+}
+
+impl fmt::Debug for Stage {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Stage")
+            .field("nodes", &self.nodes.keys().collect::<Vec<_>>())
+            .field("holds", &self.holds)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Stage {
+    pub(crate) fn new(desk: &Desk, observer: Observer) -> Stage {
+        let (nodes, holds) = (Arc::default(), Arc::default());
+        Stage { nodes, holds, desk: desk.clone(), healing: CancellationToken::new(), observer }
+    }
+
+    pub(crate) fn add(&mut self, name: &str, node: NodeId, boot: Boot) {
+        let nodes = Arc::make_mut(&mut self.nodes);
+        let before = nodes.insert(name.to_owned(), Machine { node, boot });
+        assert!(before.is_none(), "node {name:?} is named twice");
+    }
+
+    pub(crate) fn knows(&self, name: &str) -> bool {
+        self.nodes.contains_key(name)
+    }
+
+    pub(crate) fn signals(&self) -> &Signals {
+        self.desk.signals()
+    }
+
+    /// Adds to a number in the summary of the run.
+    pub(crate) fn count(&self, name: &str, more: u64) {
+        self.desk.count(name, more);
+    }
+
+    pub(crate) fn healing(&self) -> &CancellationToken {
+        &self.healing
+    }
+
+    pub(crate) fn tell(&self, node: &str, event: &str) {
+        (self.observer)(node, event);
+    }
+
+    /// The node of that name. The nemesis has checked that every name of the schedule is known.
+    pub(crate) fn node(&self, name: &str) -> NodeId {
+        self.machine(name).node
+    }
+
+    /// All nodes but that one.
+    pub(crate) fn others(&self, name: &str) -> Vec<NodeId> {
+        self.nodes.iter().filter(|(other, _)| *other != name).map(|(_, machine)| machine.node).collect()
+    }
+
+    fn machine(&self, name: &str) -> &Machine {
+        self.nodes.get(name).unwrap_or_else(|| panic!("a fault names node {name:?}, which is not on the stage"))
+    }
+
+    fn held<T>(&self, change: impl FnOnce(&mut Holds) -> T) -> T {
+        change(&mut self.holds.lock().expect("no code that can panic runs under this lock"))
+    }
+
+    /// Waits until the fault is to heal.
+    pub(crate) async fn hold(&self, lasts: Duration) {
+        let _ = self.unless_healed(rt::time::sleep(lasts)).await;
+    }
+
+    /// The future's result, or none if all is to heal first.
+    pub(crate) async fn unless_healed<T>(&self, future: impl Future<Output = T>) -> Option<T> {
+        rt::select! {
+            () = self.healing.cancelled() => None,
+            result = future => Some(result),
+        }
+    }
+
+    /// Takes a node down; how many tasks that ended.
+    pub(crate) fn take_down(&self, name: &str, how: impl FnOnce(NodeId)) -> u64 {
+        let node = self.node(name);
+        let tasks = rt::world::tasks(node) as u64;
+        self.held(|holds| *holds.down.entry(node).or_default() += 1);
+        how(node);
+        tasks
+    }
+
+    /// Starts a node again, if no other fault holds it down.
+    pub(crate) fn bring_up(&self, name: &str) {
+        let machine = self.machine(name);
+        if self.held(|holds| release(&mut holds.down, machine.node)) {
+            self.tell(name, "starts");
+            (machine.boot)();
+        }
+    }
+
+    pub(crate) fn pause(&self, node: NodeId) {
+        self.held(|holds| *holds.paused.entry(node).or_default() += 1);
+        rt::world::pause(node);
+    }
+
+    pub(crate) fn resume(&self, node: NodeId) {
+        if self.held(|holds| release(&mut holds.paused, node)) {
+            rt::world::resume(node);
+        }
+    }
+
+    pub(crate) fn freeze(&self, node: NodeId) {
+        self.held(|holds| *holds.frozen.entry(node).or_default() += 1);
+        rt::world::freeze_clock(node);
+    }
+
+    pub(crate) fn thaw(&self, node: NodeId) {
+        if self.held(|holds| release(&mut holds.frozen, node)) {
+            rt::world::thaw_clock(node);
+        }
+    }
+
+    /// Adds to the node's drift; drifts of several faults add up.
+    pub(crate) fn drift(&self, node: NodeId, ppm: i64) {
+        let sum = self.held(|holds| {
+            let sum = holds.drift_ppm.entry(node).or_default();
+            *sum += ppm;
+            *sum
+        });
+        rt::world::set_clock_drift_ppm(node, sum.max(DRIFT_PPM_MIN));
+    }
+}
+
+/// A clock that goes ten times too slow: a sum of drifts below it would stand still or run backwards.
+const DRIFT_PPM_MIN: i64 = -900_000;
+
+/// Takes one hold away; whether it was the last.
+fn release(holds: &mut BTreeMap<NodeId, usize>, node: NodeId) -> bool {
+    let count = holds.get_mut(&node).expect("a hold is taken before it is released");
+    *count -= 1;
+    if *count == 0 {
+        holds.remove(&node);
+    }
+    !holds.contains_key(&node)
+}
+
+/// How far the node's wall clock is from where it would be without faults, in nanoseconds.
+pub(crate) fn wall_clock_error(node: NodeId) -> i64 {
+    rt::world::unix_nanos_of(node) - rt::world::unix_nanos_of(NodeId::WORLD)
+}

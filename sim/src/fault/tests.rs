@@ -1,0 +1,245 @@
+use super::crash::Crash;
+use super::disk_error::{DiskFails, DiskOperation};
+use super::partition::Partition;
+use super::stop::Stop;
+use super::{Fault, Kind, Moment};
+use crate::desk::Desk;
+use crate::fault::signals::Signals;
+use crate::history::Recorder;
+use crate::nemesis::Nemesis;
+use insta::assert_snapshot;
+use rt::world::run_test;
+use std::time::Duration;
+
+fn crash(node: &str, start: Moment, lasts_ms: u64) -> Fault {
+    Fault { fault: Kind::Crash(Crash { node: node.to_owned() }), start, lasts: Duration::from_millis(lasts_ms) }
+}
+
+fn at(milliseconds: u64) -> Moment {
+    Moment::At(Duration::from_millis(milliseconds))
+}
+
+fn schedule() -> Vec<Fault> {
+    let node = || "node-a".to_owned();
+    let after = Moment::After { event: "node-a crash begins".into(), nth: 2, then: Duration::from_micros(1_500) };
+    vec![
+        crash("node-a", at(2_500), 800),
+        Fault {
+            fault: Kind::Partition(Partition { left: vec![node()], right: vec!["b".into(), "c".into()] }),
+            start: after,
+            lasts: Duration::from_secs(3),
+        },
+        Fault {
+            fault: Kind::Stop(Stop { node: node(), grace: Duration::from_secs(5) }),
+            start: at(0),
+            lasts: Duration::ZERO,
+        },
+        Fault {
+            fault: Kind::DiskFails(DiskFails {
+                node: node(),
+                operation: DiskOperation::Sync,
+                path_contains: Some("log".into()),
+                nth: Some(3),
+            }),
+            start: at(90_000),
+            lasts: Duration::from_secs(60),
+        },
+    ]
+}
+
+#[test]
+fn a_schedule_reads_well_in_a_review() {
+    let schedule = schedule();
+    let text = serde_json::to_string_pretty(&schedule).expect("plain data");
+    let back: Vec<Fault> = serde_json::from_str(&text).expect("just written");
+    assert_eq!(back, schedule);
+    assert_snapshot!(text, @r#"
+    [
+      {
+        "fault": {
+          "crash": {
+            "node": "node-a"
+          }
+        },
+        "start": {
+          "at": "2.5s"
+        },
+        "lasts": "800ms"
+      },
+      {
+        "fault": {
+          "partition": {
+            "left": [
+              "node-a"
+            ],
+            "right": [
+              "b",
+              "c"
+            ]
+          }
+        },
+        "start": {
+          "after": {
+            "event": "node-a crash begins",
+            "nth": 2,
+            "then": "1.5ms"
+          }
+        },
+        "lasts": "3s"
+      },
+      {
+        "fault": {
+          "stop": {
+            "node": "node-a",
+            "grace": "5s"
+          }
+        },
+        "start": {
+          "at": "0s"
+        },
+        "lasts": "0s"
+      },
+      {
+        "fault": {
+          "disk_error": {
+            "node": "node-a",
+            "operation": "sync",
+            "path_contains": "log",
+            "nth": 3
+          }
+        },
+        "start": {
+          "at": "90s"
+        },
+        "lasts": "60s"
+      }
+    ]
+    "#);
+}
+
+#[test]
+fn a_fault_reads_well_in_a_line() {
+    assert_snapshot!(schedule().iter().map(Fault::to_string).collect::<Vec<_>>().join("\n"), @r#"
+    crash node-a at 2.5s for 800ms
+    partition node-a, b, c after "node-a crash begins" no. 2 for 3s
+    stop node-a at 0s for 0s
+    disk_error node-a at 90s for 60s
+    "#);
+}
+
+#[test]
+fn a_schedule_with_mistakes_is_refused() {
+    let error = |text: &str| serde_json::from_str::<Fault>(text).expect_err("a mistake").to_string();
+    assert_snapshot!(error(r#"{"fault": {"krash": {"node": "a"}}, "start": {"at": "1s"}, "lasts": "1s"}"#), @"unknown variant `krash`, expected one of `crash`, `power_loss`, `stop`, `crash_point`, `pause`, `slow_cpu`, `partition`, `one_way`, `isolate`, `loss`, `latency`, `disk_full`, `disk_error`, `slow_disk`, `stalled_disk`, `clock_step`, `clock_drift`, `clock_freeze` at line 1 column 18");
+    assert_snapshot!(error(r#"{"fault": {"crash": {"nod": "a"}}, "start": {"at": "1s"}, "lasts": "1s"}"#), @"unknown field `nod`, expected `node` at line 1 column 26");
+    assert_snapshot!(error(r#"{"fault": {"crash": {"node": "a"}}, "start": {"at": "1"}, "lasts": "1s"}"#), @r#""1" is not a duration such as "2.5s", "150ms" or "3min" at line 1 column 56"#);
+}
+
+/// A world with nodes `a` and `b`, whose programs only run; gives what happened to nodes, and the effects.
+fn happened(schedule: Vec<Fault>, heal_after_ms: u64) -> String {
+    run_test(move || async move {
+        let desk = Desk::new();
+        let recorder: Recorder<(), ()> = Recorder::new(desk.signals());
+        let observer = recorder.clone();
+        let mut nemesis = Nemesis::new(&desk, move |node, event| observer.node(node, event));
+        for name in ["a", "b"] {
+            let node = rt::world::add_node(name);
+            let boot = move || drop(rt::world::spawn_on(node, std::future::pending::<()>()));
+            boot();
+            nemesis = nemesis.node(name, node, boot);
+        }
+        let loose = nemesis.release(&schedule).expect("both nodes are known");
+        rt::time::sleep(Duration::from_millis(heal_after_ms)).await;
+        let effects = loose.heal().await;
+        let told: Vec<String> =
+            effects.iter().map(|effect| format!("{}: {} {}", effect.fault, effect.amount, effect.unit)).collect();
+        format!("{}{}", recorder.take().to_text(), told.join("\n"))
+    })
+}
+
+#[test]
+fn overlapping_crashes_start_the_node_once_when_the_last_is_over() {
+    assert_snapshot!(happened(vec![crash("a", at(100), 500), crash("a", at(200), 1_000)], 5_000), @r"
+        0.100000  #0     a: crash begins
+        0.200000  #1     a: crash begins
+        0.600000  #2     a: crash is over (1 tasks ended)
+        1.200000  #3     a: starts
+        1.200000  #4     a: crash is over (0 tasks ended)
+    crash a at 100ms for 500ms: 1 tasks ended
+    crash a at 200ms for 1s: 0 tasks ended
+    ");
+}
+
+#[test]
+fn a_fault_starts_after_the_nth_event() {
+    let second = Moment::After { event: "a crash begins".into(), nth: 2, then: Duration::from_millis(50) };
+    assert_snapshot!(happened(vec![crash("a", at(100), 10), crash("a", at(500), 10), crash("b", second, 10)], 5_000), @r#"
+        0.100000  #0     a: crash begins
+        0.110000  #1     a: starts
+        0.110000  #2     a: crash is over (1 tasks ended)
+        0.500000  #3     a: crash begins
+        0.510000  #4     a: starts
+        0.510000  #5     a: crash is over (1 tasks ended)
+        0.550000  #6     b: crash begins
+        0.560000  #7     b: starts
+        0.560000  #8     b: crash is over (1 tasks ended)
+    crash a at 100ms for 10ms: 1 tasks ended
+    crash a at 500ms for 10ms: 1 tasks ended
+    crash b after "a crash begins" no. 2 for 10ms: 1 tasks ended
+    "#);
+}
+
+#[test]
+fn healing_ends_what_goes_on_and_what_would_come() {
+    let never = Moment::After { event: "never".into(), nth: 1, then: Duration::ZERO };
+    assert_snapshot!(happened(vec![crash("a", at(100), 60_000), crash("b", never, 10), crash("b", at(70_000), 10)], 1_000), @r#"
+        0.100000  #0     a: crash begins
+        1.000000  #1     a: starts
+        1.000000  #2     a: crash is over (1 tasks ended)
+    crash a at 100ms for 60s: 1 tasks ended
+    crash b after "never" no. 1 for 10ms: 0 tasks ended
+    crash b at 70s for 10ms: 0 tasks ended
+    "#);
+}
+
+#[test]
+fn a_program_that_does_not_stop_is_killed() {
+    let stop = Fault {
+        fault: Kind::Stop(Stop { node: "a".into(), grace: Duration::from_secs(1) }),
+        start: at(0),
+        lasts: Duration::from_secs(2),
+    };
+    assert_snapshot!(happened(vec![stop], 10_000), @r"
+        0.000000  #0     a: stop begins
+        1.000000  #1     a: does not stop in time and is killed
+        3.000000  #2     a: starts
+        3.000000  #3     a: stop is over (1 tasks ended)
+    stop a at 0s for 2s: 1 tasks ended
+    ");
+}
+
+#[test]
+fn a_node_that_nobody_knows_is_refused() {
+    run_test(|| async {
+        let error = Nemesis::new(&Desk::new(), |_, _| {}).release(&[crash("x", at(1), 1)]).expect_err("unknown");
+        assert_snapshot!(error, @r#"fault "crash x at 1ms for 1ms" names node "x", which this run does not have"#);
+    });
+}
+
+#[test]
+fn signals_count_and_wake() {
+    run_test(|| async {
+        let signals = Signals::new();
+        signals.occurred("a");
+        signals.nth("a", 1).await;
+        let waiting = signals.clone();
+        let task = rt::task::spawn(async move { waiting.nth("a", 3).await });
+        signals.occurred("b");
+        signals.occurred("a");
+        rt::time::sleep(Duration::from_millis(1)).await;
+        assert!(!task.is_finished());
+        signals.occurred("a");
+        task.await.expect("it ends");
+        assert_eq!((signals.count("a"), signals.count("b"), signals.count("c")), (3, 1, 0));
+    });
+}
