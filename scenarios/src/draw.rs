@@ -1,0 +1,181 @@
+//! How plans are drawn from a seed: swarm style, each plan with a random subset of features and of fault kinds switched on.
+
+use crate::plan::{Clients, Cluster, Consumer, Flush, Model, Network, Operation, Plan, Policy, Replication, Schedule};
+use proptest::collection::vec;
+use proptest::prelude::{Just, Strategy, any, prop_oneof};
+use proptest::sample::select;
+use proptest::strategy::BoxedStrategy;
+use sim::fault::crash_point::{Counted, CrashPoint};
+use sim::fault::swarm::Swarm;
+use sim::fault::{Fault, Kind, Moment};
+use std::time::Duration;
+
+/// The group of the drawn consumers.
+pub const GROUP: &str = "hotfire_group";
+
+const fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+/// Any schedule.
+pub fn schedule() -> impl Strategy<Value = Schedule> {
+    (any::<u64>(), prop_oneof![3 => Just(Policy::Random), 1 => Just(Policy::Priority)])
+        .prop_map(|(seed, policy)| Schedule { seed, policy })
+}
+
+/// A local network with now and then a slow one.
+pub fn network() -> impl Strategy<Value = Network> {
+    prop_oneof![
+        4 => Just(Network { latency_min: Duration::from_micros(100), latency_max: ms(1) }),
+        1 => Just(Network { latency_min: ms(1), latency_max: ms(20) }),
+    ]
+}
+
+/// Flush and replication modes. Waiting for a slave needs one.
+fn durability() -> impl Strategy<Value = (Flush, Replication)> {
+    let flush = prop_oneof![Just(Flush::Sync), Just(Flush::Async)];
+    let replication = prop_oneof![Just(Replication::Async), Just(Replication::Sync { in_sync_replicas: 2 })];
+    (flush, replication)
+}
+
+/// Two name servers, a master with a slave, and a second master that has a slave too if sends wait for one.
+pub fn cluster() -> impl Strategy<Value = Cluster> {
+    (durability(), prop_oneof![Just(64_u32), Just(256)], any::<bool>()).prop_map(
+        |((flush, replication), segment_kib, slave_read)| {
+            let second = u32::from(replication != Replication::Async);
+            Cluster {
+                name_servers: 2,
+                slaves: vec![1, second],
+                flush,
+                replication,
+                queues: 4,
+                segment_kib,
+                recover_from_slave: true,
+                slave_read,
+            }
+        },
+    )
+}
+
+/// Two producers with ten messages a second each, two consumers of one group.
+pub fn fail_over_profile() -> impl Strategy<Value = Plan> {
+    (schedule(), cluster(), network(), 40_u64..90).prop_flat_map(|(schedule, cluster, network, seconds)| {
+        let duration = Duration::from_secs(seconds);
+        let clients = clients(2, 2);
+        let operations = busy(&clients, duration);
+        (faults(&cluster, &clients, duration), Just((schedule, cluster, network, clients, operations, duration)))
+            .prop_map(|(faults, (schedule, cluster, network, clients, operations, duration))| Plan {
+                schedule,
+                cluster,
+                network,
+                clients,
+                operations,
+                faults,
+                duration,
+            })
+    })
+}
+
+/// Members come and go while a few faults happen.
+pub fn rebalance_profile() -> impl Strategy<Value = Plan> {
+    (schedule(), cluster(), network(), 60_u64..100, 3_usize..=4).prop_flat_map(
+        |(schedule, cluster, network, seconds, members)| {
+            let duration = Duration::from_secs(seconds);
+            let clients = clients(1, members);
+            let moves = vec((1..=members, 1_u64..seconds, any::<bool>()), 2..8);
+            let faults = faults(&cluster, &clients, duration);
+            (moves, faults, Just((schedule, cluster, network, clients, duration))).prop_map(
+                |(moves, mut faults, (schedule, cluster, network, clients, duration))| {
+                    faults.truncate(2);
+                    let mut operations = busy(&clients, duration);
+                    operations.retain(
+                        |operation| !matches!(operation, Operation::Join { consumer, .. } if consumer != "consumer-1"),
+                    );
+                    operations.extend(moves.into_iter().map(|(member, at, joins)| {
+                        let (consumer, at) = (format!("consumer-{member}"), Duration::from_secs(at));
+                        if joins { Operation::Join { consumer, at } } else { Operation::Leave { consumer, at } }
+                    }));
+                    Plan { schedule, cluster, network, clients, operations, faults, duration }
+                },
+            )
+        },
+    )
+}
+
+/// Clients of one clustering group.
+pub fn clients(producers: u32, consumers: usize) -> Clients {
+    let consumer = Consumer { group: GROUP.into(), model: Model::Clustering, persist_interval: Duration::from_secs(5) };
+    Clients { producers, consumers: vec![consumer; consumers] }
+}
+
+/// Every consumer joins at the start; producers share 20 messages a second.
+pub fn busy(clients: &Clients, duration: Duration) -> Vec<Operation> {
+    let every = ms(50 * u64::from(clients.producers));
+    let count = u32::try_from(duration.as_millis() / every.as_millis()).expect("a run is short");
+    let sends = clients.producer_names().into_iter().zip(0_u64..).map(|(producer, index)| Operation::Send {
+        producer,
+        at: ms(50 * index),
+        count,
+        every,
+        body_bytes: 100,
+    });
+    let joins =
+        clients.consumer_names().into_iter().map(|(consumer, _)| Operation::Join { consumer, at: Duration::ZERO });
+    joins.chain(sends).collect()
+}
+
+/// Up to five faults of a drawn subset of kinds, anywhere in the safety phase: any node may end, stand still or be cut off, and
+/// brokers' disks may fail.
+fn faults(cluster: &Cluster, clients: &Clients, duration: Duration) -> BoxedStrategy<Vec<Fault>> {
+    let servers = [cluster.names(), cluster.brokers()].concat();
+    let consumers = clients.consumer_names().into_iter().map(|(name, _)| name);
+    let all: Vec<String> = servers.into_iter().chain(consumers).chain(clients.producer_names()).collect();
+    let anywhere = Swarm {
+        kinds: NODE_KINDS.to_vec(),
+        victims: all.clone(),
+        network: all,
+        starts: Duration::from_secs(1)..duration - Duration::from_secs(5),
+        lasts: ms(500)..Duration::from_secs(40),
+        faults_max: 3,
+    };
+    let at_brokers = Swarm {
+        kinds: BROKER_KINDS.to_vec(),
+        victims: cluster.brokers(),
+        network: Vec::new(),
+        faults_max: 2,
+        ..anywhere.clone()
+    };
+    let point = (select(cluster.brokers()), any::<bool>(), 1_u64..300, any::<bool>(), 1_u64..20).prop_map(
+        |(node, disk, nth, power, start)| {
+            let at = if disk { Counted::DiskOperation } else { Counted::Packet };
+            Fault {
+                fault: Kind::CrashPoint(CrashPoint { node, at, nth, power }),
+                start: Moment::At(Duration::from_secs(start)),
+                lasts: Duration::from_secs(10),
+            }
+        },
+    );
+    (anywhere.strategy(), at_brokers.strategy(), proptest::option::weighted(0.3, point))
+        .prop_map(|(anywhere, at_brokers, point)| anywhere.into_iter().chain(at_brokers).chain(point).collect())
+        .boxed()
+}
+
+/// Kinds that any node may suffer.
+const NODE_KINDS: &[&str] = &[
+    "crash",
+    "power_loss",
+    "stop",
+    "pause",
+    "slow_cpu",
+    "partition",
+    "one_way",
+    "isolate",
+    "loss",
+    "latency",
+    "clock_step",
+    "clock_drift",
+    "clock_freeze",
+];
+
+/// Kinds that hit brokers.
+const BROKER_KINDS: &[&str] = &["crash", "power_loss", "disk_full", "disk_error", "slow_disk", "stalled_disk"];

@@ -1,0 +1,258 @@
+//! What a run leaves behind for the judges: the history, and what the observer read when the run had settled (or had failed to).
+
+use crate::operation::{Ask, History, Queue, Told};
+use crate::plan::{Cluster, Plan};
+use sim::fault::Fault;
+use sim::history::{Operation, Outcome, What};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Node event: the program was started.
+pub const STARTED: &str = "started";
+/// Node event: the process ended, by a crash, an orderly stop, or because it gave up.
+pub const PROCESS_ENDED: &str = "process ended";
+/// Node event: the process had ended because a sync failed, and with it the pages that were not written are gone.
+pub const SYNC_FAILED: &str = "gave up after a failed sync";
+/// Node event: the machine lost its power.
+pub const POWER_LOST: &str = "power lost";
+
+/// Everything that the safety invariants may look at.
+#[derive(Debug, Clone, Default)]
+pub struct Evidence {
+    /// What clients and observer asked and were told, and what happened to nodes.
+    pub history: History,
+    /// World time at which the cluster was up and the plan's clock started.
+    pub started_at: Duration,
+    /// World time at which all faults were healed.
+    pub healed_at: Duration,
+    /// World time of the last look.
+    pub ended_at: Duration,
+    /// The last look at the cluster.
+    pub last: Snapshot,
+    /// What each master holds in each queue at the end.
+    pub queues: BTreeMap<Queue, QueueContents>,
+    /// Commit logs as they lie on the disks at the end, by broker node.
+    pub logs: BTreeMap<String, LogCopy>,
+    /// For each liveness invariant what was still unmet at the last look.
+    pub unmet: BTreeMap<&'static str, Vec<String>>,
+}
+
+/// One look at the running cluster.
+#[derive(Debug, Clone, Default)]
+pub struct Snapshot {
+    /// Broker addresses by name server node and then `broker name#id`, for the topic's route.
+    pub routes: BTreeMap<String, BTreeMap<String, String>>,
+    /// Broker names with queues to send to, as a client sees them after a route refresh of its own.
+    pub client_route: Vec<String>,
+    /// Live consumers with the queues that they own, by group.
+    pub owners: BTreeMap<String, BTreeMap<String, Vec<Queue>>>,
+    /// End of each broker node's log, as its disk shows it; absent while the node is down.
+    pub log_ends: BTreeMap<String, i64>,
+    /// Offset behind the last message of each queue, at its master; absent while it does not answer.
+    pub queue_ends: BTreeMap<Queue, i64>,
+    /// Offsets of each queue that some member of the group has consumed, by group.
+    pub consumed: BTreeMap<String, BTreeMap<Queue, Vec<i64>>>,
+    /// Committed offsets at the master, by group.
+    pub committed: BTreeMap<String, BTreeMap<Queue, i64>>,
+    /// Masters that answered a probe with SEND_OK since the faults were healed.
+    pub serving: Vec<String>,
+}
+
+/// The messages of one queue, in order of offset.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct QueueContents {
+    /// Smallest offset.
+    pub min: i64,
+    /// Offset behind the last message.
+    pub max: i64,
+    /// What was read, in the order in which the broker gave it.
+    pub messages: Vec<StoredKey>,
+}
+
+/// One stored message, as far as judges look at it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredKey {
+    /// Queue offset.
+    pub offset: i64,
+    /// Commit-log offset.
+    pub physical: i64,
+    /// The key of the run; empty for a message that no client of the plan sent.
+    pub key: String,
+    /// Whether the body is the one that was sent.
+    pub body_intact: bool,
+}
+
+/// A commit log as it lies on a disk.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LogCopy {
+    /// Offset of the first byte kept.
+    pub start: i64,
+    /// The bytes from `start` to the end of the last record.
+    pub bytes: Vec<u8>,
+}
+
+impl LogCopy {
+    /// Offset behind the last record.
+    pub fn end(&self) -> i64 {
+        self.start + i64::try_from(self.bytes.len()).expect("a log of a run fits in memory")
+    }
+
+    /// The offset of the first byte in which two copies differ, over the range that both have.
+    pub fn first_difference(&self, other: &LogCopy) -> Option<i64> {
+        let start = self.start.max(other.start);
+        let end = self.end().min(other.end());
+        let at =
+            |copy: &LogCopy, offset: i64| copy.bytes[usize::try_from(offset - copy.start).expect("inside the copy")];
+        (start..end).find(|offset| at(self, *offset) != at(other, *offset))
+    }
+}
+
+/// How a node's life ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Death {
+    /// The process ended (crash, orderly stop, or it gave up); the page cache stayed.
+    Process,
+    /// Only synced bytes and a random part of the rest stayed: the power was lost, or a sync failed and the kernel dropped the
+    /// pages that it could not write.
+    PowerLoss,
+}
+
+/// A node's end and its return.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Outage {
+    /// When it ended.
+    pub from: Duration,
+    /// When it was started again; none: never.
+    pub until: Option<Duration>,
+    /// How it ended.
+    pub death: Death,
+}
+
+/// A send with its answer.
+#[derive(Debug, Clone, Copy)]
+pub struct Send<'a> {
+    /// The operation in the history.
+    pub operation: &'a Operation<'a, Ask, Told>,
+    /// The message's name.
+    pub key: &'a str,
+    /// Where it was stored, if the producer was told.
+    pub stored: Option<Stored<'a>>,
+}
+
+/// The part of an answer that says where a message is.
+#[derive(Debug, Clone, Copy)]
+pub struct Stored<'a> {
+    /// When the producer was told.
+    pub at: Duration,
+    /// The queue.
+    pub queue: &'a Queue,
+    /// The offset.
+    pub offset: i64,
+    /// Whether the answer was SEND_OK.
+    pub promised: bool,
+    /// Copies that earlier attempts may have left.
+    pub other_copies_max: u32,
+}
+
+/// All sends among the operations, in order of invocation.
+pub fn sends<'a>(operations: &'a [Operation<'a, Ask, Told>]) -> Vec<Send<'a>> {
+    let mut sends = Vec::new();
+    for operation in operations {
+        let Ask::Send { key } = operation.input else { continue };
+        let stored = match (&operation.outcome, operation.ended) {
+            (Outcome::Ok(Told::Stored { queue, offset, promised, other_copies_max }), Some((_, at))) => {
+                Some(Stored { at, queue, offset: *offset, promised: *promised, other_copies_max: *other_copies_max })
+            }
+            _ => None,
+        };
+        sends.push(Send { operation, key, stored });
+    }
+    sends
+}
+
+impl Evidence {
+    /// The outages of a node, in order of time.
+    pub fn outages(&self, node: &str) -> Vec<Outage> {
+        let mut outages: Vec<Outage> = Vec::new();
+        for event in &self.history.events {
+            let What::Node { node: name, event: what } = &event.what else { continue };
+            if name != node {
+                continue;
+            }
+            let open = outages.last().is_some_and(|outage| outage.until.is_none());
+            match what.as_str() {
+                STARTED if open => outages.last_mut().expect("just looked").until = Some(event.at),
+                POWER_LOST => outages.push(Outage { from: event.at, until: None, death: Death::PowerLoss }),
+                PROCESS_ENDED if !open => outages.push(Outage { from: event.at, until: None, death: Death::Process }),
+                SYNC_FAILED if open => outages.last_mut().expect("just looked").death = Death::PowerLoss,
+                _ => {}
+            }
+        }
+        outages
+    }
+
+    /// When a fault of the plan was on, as the history tells; a fault that never ended lasts to the end of the run.
+    pub fn fault_times(&self, fault: &Fault) -> Vec<(Duration, Duration)> {
+        let nodes = fault.fault.nodes().join(", ");
+        let (begins, is_over) = (format!("{} begins", fault.fault.name()), format!("{} is over", fault.fault.name()));
+        let mut times: Vec<(Duration, Option<Duration>)> = Vec::new();
+        for event in &self.history.events {
+            let What::Node { node, event: what } = &event.what else { continue };
+            if *node != nodes {
+                continue;
+            }
+            if *what == begins {
+                times.push((event.at, None));
+            } else if what.starts_with(&is_over)
+                && let Some((_, end @ None)) = times.iter_mut().find(|(_, end)| end.is_none())
+            {
+                *end = Some(event.at);
+            }
+        }
+        times.into_iter().map(|(begin, end)| (begin, end.unwrap_or(self.ended_at))).collect()
+    }
+
+    /// Times at which a node lost power.
+    pub fn power_losses(&self, node: &str) -> Vec<Duration> {
+        self.outages(node)
+            .into_iter()
+            .filter(|outage| outage.death == Death::PowerLoss)
+            .map(|outage| outage.from)
+            .collect()
+    }
+
+    /// Whether the message is where the producer was told.
+    pub fn holds(&self, stored: &Stored<'_>, key: &str) -> bool {
+        self.queues.get(stored.queue).is_some_and(|contents| contents.key_at(stored.offset) == Some(key))
+    }
+}
+
+impl QueueContents {
+    /// The key of the message at an offset.
+    pub fn key_at(&self, offset: i64) -> Option<&str> {
+        self.messages.iter().find(|message| message.offset == offset).map(|message| message.key.as_str())
+    }
+}
+
+impl Evidence {
+    /// Whether the offset named another message before, of a suffix that was lost.
+    pub fn was_reused(&self, queue: &Queue, offset: i64, key: &str) -> bool {
+        self.history.events.iter().any(|event| match &event.what {
+            What::Invoke { input: Ask::Consume { queue: at, offset: of, key: other, .. }, .. } => {
+                at == queue && *of == offset && other != key
+            }
+            _ => false,
+        })
+    }
+}
+
+/// The slave nodes of a broker name.
+pub fn slaves_of(cluster: &Cluster, broker: &str) -> Vec<String> {
+    let index = cluster.masters().iter().position(|name| name == broker);
+    index.map(|index| cluster.slaves_of(index)).unwrap_or_default()
+}
+
+/// The longest fault of a plan that ends, or the whole safety phase if one never ends by itself.
+pub fn longest_fault(plan: &Plan) -> Duration {
+    if plan.faults.is_empty() { Duration::ZERO } else { plan.duration }
+}

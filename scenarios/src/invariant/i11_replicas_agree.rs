@@ -1,0 +1,33 @@
+//! I11: a slave's log is byte for byte a prefix of its master's.
+//!
+//! Over the range that both have on disk at the end, no byte differs. (A slave that joined empty starts at the start of the master's
+//! last file, so the copies need not start together.) A slave is never longer than its master once both have met: a suffix that the
+//! master lost is either fetched back from the slave or cut there before another byte is appended.
+
+use crate::evidence::{Evidence, slaves_of};
+use crate::plan::Plan;
+use sim::verdict::Violation;
+
+/// Stable name.
+pub const NAME: &str = "I11 replicas agree";
+
+/// Judges a finished run.
+pub fn judge(plan: &Plan, evidence: &Evidence) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    for master in plan.cluster.masters() {
+        let Some(log) = evidence.logs.get(&master) else { continue };
+        for slave in slaves_of(&plan.cluster, &master) {
+            let Some(copy) = evidence.logs.get(&slave) else { continue };
+            if let Some(offset) = log.first_difference(copy) {
+                violations.push(Violation::new(
+                    NAME,
+                    format!("{slave} and {master} hold different bytes at log offset {offset}"),
+                ));
+            } else if copy.end() > log.end() {
+                let summary = format!("{slave} ends at {}, behind its master's end {}", copy.end(), log.end());
+                violations.push(Violation::new(NAME, summary));
+            }
+        }
+    }
+    violations
+}

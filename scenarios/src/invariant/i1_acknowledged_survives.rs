@@ -1,0 +1,81 @@
+//! I1: no acknowledged message is lost.
+//!
+//! SEND_OK for a message *m* at time *t* promises that the master's queue holds *m* at its offset for ever, except
+//!
+//! | flush | replication before the answer | what may take *m* |
+//! |---|---|---|
+//! | sync | any | nothing |
+//! | async | none | a power loss of the master within the flush window after *t*; and then everything above *m* in the log goes too |
+//! | async | `inSyncReplicas` ≥ 2 | as above, and each slave lost power within its flush window after *t* as well |
+//!
+//! A weaker answer (flush or slave time-out) is as async flush without replication. The flush window is
+//! `flushCommitLogThoroughInterval` (10 s) plus one flush and its wait; it grows by the time that a fault holds the disk.
+
+use crate::evidence::{Evidence, Send, Stored, sends, slaves_of};
+use crate::faults::disk_held;
+use crate::plan::{Flush, Plan};
+use sim::verdict::Violation;
+use std::time::Duration;
+
+/// Stable name.
+pub const NAME: &str = "I1 acknowledged message survives";
+
+/// `flushCommitLogThoroughInterval` 10 s, `flushIntervalCommitLog` 0.5 s, and a second for the sync itself.
+const FLUSH_WINDOW: Duration = Duration::from_millis(11_500);
+
+/// Judges a finished run.
+pub fn judge(plan: &Plan, evidence: &Evidence) -> Vec<Violation> {
+    let operations = evidence.history.operations();
+    let sends = sends(&operations);
+    let mut violations = Vec::new();
+    for send in &sends {
+        let Some(stored) = &send.stored else { continue };
+        if evidence.holds(stored, send.key) {
+            continue;
+        }
+        if let Err(reason) = may_be_lost(plan, evidence, &sends, stored) {
+            let summary = format!(
+                "{} was acknowledged as {} queue {} offset {} and is gone: {reason}",
+                send.key, stored.queue.broker, stored.queue.id, stored.offset
+            );
+            violations.push(Violation::new(NAME, summary).because(evidence.history.evidence(send.operation.events())));
+        }
+    }
+    violations
+}
+
+/// Whether the table above lets this message go; if not, why not.
+fn may_be_lost(plan: &Plan, evidence: &Evidence, sends: &[Send<'_>], stored: &Stored<'_>) -> Result<(), String> {
+    if plan.cluster.flush == Flush::Sync && stored.promised {
+        return Err("it was synced before the answer".into());
+    }
+    let master = &stored.queue.broker;
+    let Some(loss) = loss_within_window(plan, evidence, master, stored.at) else {
+        return Err(format!("{master} did not lose power before its next sync"));
+    };
+    if stored.promised && plan.cluster.is_replicated_before_ack() {
+        let slaves = slaves_of(&plan.cluster, master);
+        if let Some(slave) = slaves.iter().find(|slave| loss_within_window(plan, evidence, slave, stored.at).is_none())
+        {
+            return Err(format!("{slave} had it and did not lose power before its next sync"));
+        }
+    }
+    let survivor = sends.iter().find(|other| {
+        other.stored.is_some_and(|other_stored| {
+            other_stored.queue.broker == *master
+                && other.operation.invoked_at > stored.at
+                && other_stored.at < loss
+                && evidence.holds(&other_stored, other.key)
+        })
+    });
+    match survivor {
+        Some(survivor) => Err(format!("{}, which stands above it in the log, survived", survivor.key)),
+        None => Ok(()),
+    }
+}
+
+/// The first power loss of a node that may have come before the sync of what was written at `written`.
+fn loss_within_window(plan: &Plan, evidence: &Evidence, node: &str, written: Duration) -> Option<Duration> {
+    let window = FLUSH_WINDOW + disk_held(plan, node);
+    evidence.power_losses(node).into_iter().find(|loss| *loss >= written && *loss - written <= window)
+}

@@ -1,0 +1,142 @@
+//! I2: nothing is stored or delivered more often than at-least-once allows.
+//!
+//! *Stored*: a call makes up to `1 + retries` attempts under one key; the copies of a key in all queues of all masters never exceed
+//! the attempts that are not known to have failed. A call that certainly failed left no copy.
+//!
+//! *Delivered*: a message is delivered to a group again only from an offset that the broker asked could rightly answer to a new
+//! owner. Per queue, a consumer's deliveries between two steps back are one *run*, which started at the offset that its owner read.
+//! That offset is at least the smallest one which any broker of that name held in the time that the reading may have taken: what
+//! the observer saw committed there, less what a crash may take (commits of the last `flushConsumerOffsetInterval`, 5 s, and one
+//! write), less what a slave had not copied yet.
+
+use crate::evidence::{Evidence, longest_fault, sends, slaves_of};
+use crate::faults::disk_held;
+use crate::invariant::i4_committed_offsets::{commits_seen, recovered_floor};
+use crate::operation::{Ask, Queue};
+use crate::plan::Plan;
+use sim::history::Outcome;
+use sim::verdict::{EventId, Violation};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Stable name.
+pub const NAME: &str = "I2 no excess copies";
+
+/// Attempts of one call whose answer never came: `1 + retryTimesWhenSendFailed`.
+const ATTEMPTS_MAX: u32 = 3;
+/// From reading an offset to the first delivery: first pull delay, a pull that hangs until its time-out (30 s), its repetition.
+const READ_TO_DELIVERY_MAX: Duration = Duration::from_secs(40);
+
+/// Judges a finished run.
+pub fn judge(plan: &Plan, evidence: &Evidence) -> Vec<Violation> {
+    let mut violations = stored_copies(evidence);
+    violations.extend(deliveries_again(plan, evidence));
+    violations
+}
+
+fn stored_copies(evidence: &Evidence) -> Vec<Violation> {
+    let mut copies: BTreeMap<&str, u32> = BTreeMap::new();
+    for message in evidence.queues.values().flat_map(|contents| &contents.messages) {
+        *copies.entry(&message.key).or_default() += 1;
+    }
+    let operations = evidence.history.operations();
+    let mut violations = Vec::new();
+    for send in sends(&operations) {
+        let allowed = match (&send.stored, &send.operation.outcome) {
+            (Some(stored), _) => 1 + stored.other_copies_max,
+            (None, Outcome::Fail(_)) => 0,
+            (None, _) => ATTEMPTS_MAX,
+        };
+        let found = copies.get(send.key).copied().unwrap_or(0);
+        if found > allowed {
+            let summary = format!("{} is stored {found} times; its attempts can have left {allowed} at most", send.key);
+            violations.push(Violation::new(NAME, summary).because(evidence.history.evidence(send.operation.events())));
+        }
+    }
+    violations
+}
+
+/// One delivery of a queue's message to a consumer.
+struct Delivery<'a> {
+    at: Duration,
+    event: EventId,
+    client: &'a str,
+    offset: i64,
+    key: &'a str,
+}
+
+fn deliveries_again(plan: &Plan, evidence: &Evidence) -> Vec<Violation> {
+    let operations = evidence.history.operations();
+    let mut by_queue: BTreeMap<(&str, &Queue), Vec<Delivery<'_>>> = BTreeMap::new();
+    for operation in &operations {
+        let Ask::Consume { group, queue, offset, key, reconsume_times: 0 } = operation.input else { continue };
+        let delivery = Delivery {
+            at: operation.invoked_at,
+            event: operation.invoked,
+            client: operation.client,
+            offset: *offset,
+            key,
+        };
+        by_queue.entry((group, queue)).or_default().push(delivery);
+    }
+    let mut violations = Vec::new();
+    for ((group, queue), deliveries) in by_queue {
+        if !crate::plan::is_clustering(plan, group) {
+            continue;
+        }
+        for (run_start, run_offset, delivery) in repeated(&deliveries) {
+            let floor = floor(plan, evidence, group, queue, run_start);
+            // The offset that the owner read is at most the first that it delivered; judge the run by where it started.
+            if run_offset < floor && delivery.offset < floor {
+                let summary = format!(
+                    "{} was delivered to {} of {group} again from {} queue {} offset {}; no broker could answer less than {floor}",
+                    delivery.key, delivery.client, queue.broker, queue.id, delivery.offset
+                );
+                violations.push(Violation::new(NAME, summary).because(evidence.history.evidence([delivery.event])));
+                break;
+            }
+        }
+    }
+    violations
+}
+
+/// Deliveries of a message that the group had before, each with time and offset of the start of its run.
+fn repeated<'a>(deliveries: &'a [Delivery<'a>]) -> Vec<(Duration, i64, &'a Delivery<'a>)> {
+    let mut seen: BTreeMap<i64, &str> = BTreeMap::new();
+    let mut runs: BTreeMap<&str, (Duration, i64, i64)> = BTreeMap::new();
+    let mut repeated = Vec::new();
+    for delivery in deliveries {
+        let run = runs.entry(delivery.client).or_insert((delivery.at, delivery.offset, delivery.offset));
+        if delivery.offset < run.2 - IN_FLIGHT_WINDOW {
+            *run = (delivery.at, delivery.offset, delivery.offset);
+        }
+        run.1 = run.1.min(delivery.offset);
+        run.2 = run.2.max(delivery.offset);
+        if seen.insert(delivery.offset, delivery.key) == Some(delivery.key) {
+            repeated.push((run.0, run.1, delivery));
+        }
+    }
+    repeated
+}
+
+/// A concurrent consumer reorders within what it has in flight; a larger step back is a new run.
+const IN_FLIGHT_WINDOW: i64 = 64;
+
+/// The smallest committed offset that a new owner may have been told shortly before `started`.
+fn floor(plan: &Plan, evidence: &Evidence, group: &str, queue: &Queue, started: Duration) -> i64 {
+    let earliest = started.saturating_sub(READ_TO_DELIVERY_MAX + longest_fault(plan));
+    let nodes = [vec![queue.broker.clone()], slaves_of(&plan.cluster, &queue.broker)].concat();
+    let node_floor = |node: &String| {
+        let commits = commits_seen(evidence, node, group, queue);
+        let before =
+            commits.iter().filter(|(at, _)| *at <= earliest).map(|(_, offset)| *offset).next_back().unwrap_or(0);
+        let within = commits.iter().filter(|(at, _)| *at > earliest && *at <= started).map(|(_, offset)| *offset);
+        let recovered = evidence
+            .outages(node)
+            .into_iter()
+            .filter(|outage| outage.until.is_none_or(|until| until >= earliest) && outage.from <= started)
+            .map(|outage| recovered_floor(&commits, outage.from, disk_held(plan, node)));
+        within.chain(recovered).chain([before]).min().unwrap_or(0)
+    };
+    nodes.iter().map(node_floor).min().unwrap_or(0)
+}

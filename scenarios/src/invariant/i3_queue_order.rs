@@ -1,0 +1,96 @@
+//! I3: queue offsets are dense and unique, follow the log's order, and an offset always names the same message.
+//!
+//! A reader that saw a message of a suffix lost under asynchronous flush is the known hazard of that mode: there, and only after a
+//! power loss of the node read from or of its master, an offset may name another message later.
+
+use crate::evidence::{Evidence, sends, slaves_of};
+use crate::operation::Ask;
+use crate::plan::{Flush, Plan};
+use sim::verdict::Violation;
+
+/// Stable name.
+pub const NAME: &str = "I3 queue order";
+
+/// Judges a finished run.
+pub fn judge(plan: &Plan, evidence: &Evidence) -> Vec<Violation> {
+    let mut violations = dense_and_ordered(evidence);
+    violations.extend(same_message(plan, evidence));
+    violations
+}
+
+fn dense_and_ordered(evidence: &Evidence) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    for (queue, contents) in &evidence.queues {
+        let place = format!("{} queue {}", queue.broker, queue.id);
+        let mut expected = contents.min;
+        for message in &contents.messages {
+            if message.offset != expected {
+                violations.push(Violation::new(
+                    NAME,
+                    format!("{place}: offset {} follows where {expected} must", message.offset),
+                ));
+                break;
+            }
+            if !message.body_intact {
+                violations.push(Violation::new(
+                    NAME,
+                    format!("{place} offset {}: the body of {} is damaged", message.offset, message.key),
+                ));
+            }
+            expected += 1;
+        }
+        if expected != contents.max {
+            violations.push(Violation::new(
+                NAME,
+                format!("{place}: the broker says {} messages, {expected} can be read", contents.max),
+            ));
+        }
+        if let Some(pair) = contents.messages.windows(2).find(|pair| pair[0].physical >= pair[1].physical) {
+            let summary =
+                format!("{place}: offset {} stands behind offset {} in the log", pair[0].offset, pair[1].offset);
+            violations.push(Violation::new(NAME, summary));
+        }
+    }
+    violations
+}
+
+/// Each delivery and each acknowledgement names the message that its offset names at the end.
+fn same_message(plan: &Plan, evidence: &Evidence) -> Vec<Violation> {
+    let operations = evidence.history.operations();
+    let mut violations = Vec::new();
+    for operation in &operations {
+        let Ask::Consume { queue, offset, key, .. } = operation.input else { continue };
+        let Some(contents) = evidence.queues.get(queue) else { continue };
+        let now = contents.key_at(*offset);
+        if now == Some(key) || *offset < contents.min || hazard(plan, evidence, &queue.broker, operation.invoked_at) {
+            continue;
+        }
+        let now = now.unwrap_or("nothing");
+        let summary = format!(
+            "{} queue {} offset {offset} was delivered as {key} and names {now} at the end",
+            queue.broker, queue.id
+        );
+        violations.push(Violation::new(NAME, summary).because(evidence.history.evidence(operation.events())));
+    }
+    let mut owners = std::collections::BTreeMap::new();
+    for send in sends(&operations) {
+        let Some(stored) = &send.stored else { continue };
+        if let Some(other) = owners.insert((stored.queue, stored.offset), send.key)
+            && !hazard(plan, evidence, &stored.queue.broker, std::time::Duration::ZERO)
+        {
+            let summary = format!(
+                "{other} and {} were both acknowledged at {} queue {} offset {}",
+                send.key, stored.queue.broker, stored.queue.id, stored.offset
+            );
+            violations.push(Violation::new(NAME, summary).because(evidence.history.evidence(send.operation.events())));
+        }
+    }
+    violations
+}
+
+/// Whether what was read at `seen` may since have been lost with an unsynced suffix.
+fn hazard(plan: &Plan, evidence: &Evidence, broker: &str, seen: std::time::Duration) -> bool {
+    let nodes = [vec![broker.to_owned()], slaves_of(&plan.cluster, broker)].concat();
+    plan.cluster.flush == Flush::Async
+        && nodes.iter().any(|node| evidence.power_losses(node).into_iter().any(|loss| loss >= seen))
+}

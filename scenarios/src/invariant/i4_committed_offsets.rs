@@ -1,0 +1,146 @@
+//! I4: progress that a group has committed does not go back by a crash, and never runs ahead of what was consumed.
+//!
+//! *M* is a master's table, *S* its slave's, as the observer reads them with QUERY_CONSUMER_OFFSET about once a second.
+//!
+//! - After a crash or power loss at *t* the recovered *M* is at least every commit that *M* showed before *t* − 5 s
+//!   (`flushConsumerOffsetInterval`) − one write − the time for which a fault held up the disk.
+//! - With `recoverFromSlaveOnStart`, *M* after the return is at least every *S* that was shown while the master was away, if the slave
+//!   could be reached when the master came back. Without it (Apache's classic master) that progress may be lost.
+//! - At the end no committed offset is above the end of its queue, and each message below it was consumed by its group: a commit
+//!   never skips. Messages of a lost suffix are consumed by nobody any more and do not count.
+
+use crate::evidence::{Death, Evidence, Outage, slaves_of};
+use crate::faults::disk_held;
+use crate::operation::{Ask, Queue, Told};
+use crate::plan::Plan;
+use sim::history::Outcome;
+use sim::verdict::Violation;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// Stable name.
+pub const NAME: &str = "I4 committed offsets";
+
+/// `flushConsumerOffsetInterval` 5 s, and a second for the write and its sync.
+const PERSIST_WINDOW: Duration = Duration::from_secs(6);
+/// A fault this close to a master's return may have kept it from its slave.
+const REACH_WINDOW: Duration = Duration::from_secs(20);
+
+/// Judges a finished run.
+pub fn judge(plan: &Plan, evidence: &Evidence) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    for group in plan.clients.groups().iter().filter(|group| crate::plan::is_clustering(plan, group)) {
+        for queue in evidence.queues.keys() {
+            violations.extend(recovered(plan, evidence, group, queue));
+            violations.extend(not_ahead(evidence, group, queue));
+        }
+    }
+    violations
+}
+
+/// What a node showed as committed: time of the answer, offset. In order of time.
+pub fn commits_seen(evidence: &Evidence, node: &str, group: &str, queue: &Queue) -> Vec<(Duration, i64)> {
+    let mut seen = Vec::new();
+    for operation in &evidence.history.operations() {
+        let Ask::ReadCommitted { node: asked, group: of, queue: at } = operation.input else { continue };
+        if asked != node || of != group || at != queue {
+            continue;
+        }
+        if let (Outcome::Ok(Told::Committed(offset)), Some((_, time))) = (&operation.outcome, operation.ended) {
+            seen.push((time, offset.unwrap_or(0)));
+        }
+    }
+    seen
+}
+
+/// The least that a table may hold after a crash at `death`, given what it showed before. `held`: how long faults may have held up
+/// the node's disk.
+pub fn recovered_floor(commits: &[(Duration, i64)], death: Duration, held: Duration) -> i64 {
+    commits.iter().filter(|(at, _)| *at + PERSIST_WINDOW + held <= death).map(|(_, offset)| *offset).max().unwrap_or(0)
+}
+
+fn recovered(plan: &Plan, evidence: &Evidence, group: &str, queue: &Queue) -> Vec<Violation> {
+    let master = &queue.broker;
+    let commits = commits_seen(evidence, master, group, queue);
+    let mut violations = Vec::new();
+    for outage in evidence.outages(master) {
+        let Some(back) = outage.until else { continue };
+        let Some((at, shown)) = commits.iter().find(|(at, _)| *at >= back) else { continue };
+        let mut floor = recovered_floor(&commits, outage.from, disk_held(plan, master));
+        let mut source = format!("{master} had shown {floor} more than 6 s before");
+        if let Some(slave_floor) = slave_floor(plan, evidence, group, queue, &outage)
+            && slave_floor > floor
+        {
+            floor = slave_floor;
+            source = format!("a slave had shown {floor} while it was away");
+        }
+        if *shown < floor {
+            let death = if outage.death == Death::PowerLoss { "power loss" } else { "crash" };
+            let summary = format!(
+                "{group} at {master} queue {}: after the {death} at {:.3} s the committed offset is {shown} (read at {:.3} s), but {source}",
+                queue.id,
+                outage.from.as_secs_f64(),
+                at.as_secs_f64()
+            );
+            violations.push(Violation::new(NAME, summary));
+        }
+    }
+    violations
+}
+
+/// What the slaves that could be reached had shown while the master was away.
+fn slave_floor(plan: &Plan, evidence: &Evidence, group: &str, queue: &Queue, outage: &Outage) -> Option<i64> {
+    let back = outage.until?;
+    if !plan.cluster.recover_from_slave
+        || crate::faults::disturbs_between(
+            plan,
+            evidence,
+            back.saturating_sub(REACH_WINDOW),
+            back + REACH_WINDOW,
+            &queue.broker,
+        )
+    {
+        return None;
+    }
+    slaves_of(&plan.cluster, &queue.broker)
+        .iter()
+        .flat_map(|slave| commits_seen(evidence, slave, group, queue))
+        .filter(|(at, _)| *at >= outage.from && *at <= back)
+        .map(|(_, offset)| offset)
+        .max()
+}
+
+fn not_ahead(evidence: &Evidence, group: &str, queue: &Queue) -> Vec<Violation> {
+    let Some(committed) = evidence.last.committed.get(group).and_then(|queues| queues.get(queue)).copied() else {
+        return Vec::new();
+    };
+    let contents = &evidence.queues[queue];
+    if committed > contents.max {
+        let summary = format!(
+            "{group} at {} queue {}: committed {committed}, the queue ends at {}",
+            queue.broker, queue.id, contents.max
+        );
+        return vec![Violation::new(NAME, summary)];
+    }
+    let consumed: BTreeSet<&str> = evidence
+        .history
+        .operations()
+        .iter()
+        .filter(|operation| matches!(operation.outcome, Outcome::Ok(_)))
+        .filter_map(|operation| match operation.input {
+            Ask::Consume { group: of, key, .. } if of == group => Some(key.as_str()),
+            _ => None,
+        })
+        .collect();
+    let skipped = contents.messages.iter().find(|message| {
+        message.offset < committed
+            && !consumed.contains(message.key.as_str())
+            && !evidence.was_reused(queue, message.offset, &message.key)
+    });
+    let Some(skipped) = skipped else { return Vec::new() };
+    let summary = format!(
+        "{group} at {} queue {}: committed {committed}, but {} at offset {} was never consumed",
+        queue.broker, queue.id, skipped.key, skipped.offset
+    );
+    vec![Violation::new(NAME, summary)]
+}

@@ -1,0 +1,22 @@
+//! L2: replication goes forward when the link is up: each slave's log reaches its master's end.
+
+use crate::evidence::{Snapshot, slaves_of};
+use crate::plan::Plan;
+
+/// Stable name.
+pub const NAME: &str = "L2 replication catches up";
+
+/// What is unmet at one look.
+pub fn unmet(plan: &Plan, look: &Snapshot) -> Vec<String> {
+    let mut unmet = Vec::new();
+    for master in plan.cluster.masters() {
+        let end = look.log_ends.get(&master);
+        for slave in slaves_of(&plan.cluster, &master) {
+            let slave_end = look.log_ends.get(&slave);
+            if end.is_none() || slave_end != end {
+                unmet.push(format!("{slave} ends at {slave_end:?}, {master} at {end:?}"));
+            }
+        }
+    }
+    unmet
+}

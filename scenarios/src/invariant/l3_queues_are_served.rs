@@ -1,0 +1,37 @@
+//! L3: each queue is served: what a probe put into it after the faults had stopped is consumed by each group.
+//!
+//! The probe's messages are part of the queue ends, so this is the end of each queue; [`super::i6_delivered_in_the_end`] looks at
+//! what lies below.
+
+use crate::evidence::Snapshot;
+use crate::plan::Plan;
+
+/// Stable name.
+pub const NAME: &str = "L3 queues are served";
+
+/// What is unmet at one look.
+pub fn unmet(plan: &Plan, look: &Snapshot) -> Vec<String> {
+    let mut unmet = Vec::new();
+    for master in plan.cluster.masters() {
+        let known = look.queue_ends.keys().filter(|queue| queue.broker == master).count();
+        let wanted = usize::try_from(plan.cluster.queues).expect("a plan has few queues");
+        if known != wanted {
+            unmet.push(format!("{known} of {wanted} queues of {master} answer"));
+        }
+    }
+    for (group, members) in look.owners.iter().filter(|(_, members)| !members.is_empty()) {
+        for (queue, end) in &look.queue_ends {
+            let last =
+                look.consumed.get(group).and_then(|queues| queues.get(queue)).and_then(|offsets| offsets.iter().max());
+            if *end > 0 && last.is_none_or(|last| last + 1 < *end) {
+                unmet.push(format!(
+                    "{group} with {} members: {} queue {} waits at {last:?} of {end}",
+                    members.len(),
+                    queue.broker,
+                    queue.id
+                ));
+            }
+        }
+    }
+    unmet
+}

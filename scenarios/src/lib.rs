@@ -1,0 +1,40 @@
+//! The claims that Hotfire makes about its broker, run in the simulator.
+//!
+//! **Owns** what a run is (plans, how they are drawn, clusters, workloads), the oracle (`invariant`), and the suites: each scenario
+//! is a claim that a user of RocketMQ may rely on. The servers and clients inside are the production code, booted by
+//! `broker::run` as in production.
+//!
+//! **Must never know** how faults are applied, seeds are forked or tables drawn: that is `sim`. It sees both `sim` and `broker`; nothing
+//! else does.
+//!
+//! | module | what it gives |
+//! |---|---|
+//! | [`plan`], [`draw`] | what one run does, as data; how it is drawn from a seed |
+//! | [`machines`], [`node_config`] | the nodes, and the configuration text of each server |
+//! | [`producers`], [`consumers`], [`observer`] | who sends, who consumes, who looks |
+//! | [`operation`], [`evidence`] | the history's vocabulary; what judges look at |
+//! | [`invariant`], [`faults`] | the oracle, one property a file; what faults excuse |
+//! | [`run`](mod@run) | boot, safety phase, healing, liveness phase, verdict |
+//! | [`suite`] | the scenarios, and the registry that the binary and the tests share |
+
+#[cfg(not(madsim))]
+compile_error!(
+    "the scenarios run in the simulator only, and this build lost `--cfg madsim`: a RUSTFLAGS variable in the environment replaces the \
+     flags of .cargo/config.toml; unset it. (For a production build leave this package out: `cargo prod build -p broker`.)"
+);
+
+pub mod consumers;
+pub mod draw;
+pub mod evidence;
+pub mod faults;
+pub mod invariant;
+pub mod machines;
+pub mod node_config;
+pub mod observer;
+pub mod operation;
+pub mod plan;
+pub mod producers;
+pub mod run;
+pub mod suite;
+
+pub use suite::registry;

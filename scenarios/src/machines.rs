@@ -1,0 +1,113 @@
+//! The nodes of a run, and the servers on them: each boots through [`broker::run`], as in production.
+
+use crate::evidence::{POWER_LOST, PROCESS_ENDED, STARTED, SYNC_FAILED};
+use crate::node_config;
+use crate::operation::Recorder;
+use crate::plan::Plan;
+use broker::{Config, Role};
+use rt::sync::CancellationToken;
+use rt::world::{CrashKind, NodeId};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::time::Duration;
+
+/// A supervisor starts a server again that long after it gave up.
+const RESTART_AFTER: Duration = Duration::from_secs(5);
+
+/// Every node by name, in the order in which they were added.
+#[derive(Debug, Clone, Default)]
+pub struct Machines {
+    nodes: BTreeMap<String, NodeId>,
+    addresses: BTreeMap<String, IpAddr>,
+}
+
+impl Machines {
+    /// Adds a node for each server and client of the plan; nothing runs on them yet. Ends of nodes go to the history.
+    pub fn add(plan: &Plan, recorder: &Recorder) -> Machines {
+        let clients = plan.clients.consumer_names().into_iter().map(|(name, _)| name);
+        let names = plan.cluster.names().into_iter().chain(plan.cluster.brokers());
+        let mut machines = Machines::default();
+        let mut by_node = BTreeMap::new();
+        for name in names.chain(plan.clients.producer_names()).chain(clients) {
+            let node = rt::world::add_node(&name);
+            machines.addresses.insert(name.clone(), rt::world::ip(node));
+            by_node.insert(node, name.clone());
+            machines.nodes.insert(name, node);
+        }
+        let recorder = recorder.clone();
+        rt::world::on_node_end(move |end| {
+            let event = if end.kind == CrashKind::Power { POWER_LOST } else { PROCESS_ENDED };
+            if let Some(name) = by_node.get(&end.node) {
+                recorder.node(name, event);
+            }
+        });
+        machines
+    }
+
+    /// The node of that name.
+    ///
+    /// # Panics
+    /// If the plan has no such node.
+    pub fn node(&self, name: &str) -> NodeId {
+        *self.nodes.get(name).unwrap_or_else(|| panic!("the plan has no node {name:?}"))
+    }
+
+    /// Addresses by node name.
+    pub fn addresses(&self) -> &BTreeMap<String, IpAddr> {
+        &self.addresses
+    }
+
+    /// `host:port` of a broker node.
+    pub fn broker_address(&self, name: &str) -> String {
+        format!("{}:{}", self.addresses[name], node_config::BROKER_PORT)
+    }
+
+    /// What starts a server node, now and after each of its ends.
+    pub fn server_boot(
+        &self,
+        plan: &Plan,
+        name: &str,
+        recorder: &Recorder,
+    ) -> impl Fn() + Send + Sync + 'static + use<> {
+        let (role, text) = if plan.cluster.names().iter().any(|server| server == name) {
+            (Role::NameServer, node_config::name_server())
+        } else {
+            (Role::Broker, node_config::broker(&plan.cluster, name, &self.addresses))
+        };
+        let config = Config::parse(&text).expect("the text is made here");
+        let (node, name, recorder) = (self.node(name), name.to_owned(), recorder.clone());
+        move || {
+            let _ = rt::world::spawn_on(node, supervise(role, config.clone(), name.clone(), recorder.clone()));
+        }
+    }
+}
+
+fn failed_syncs(node: NodeId) -> u64 {
+    rt::world::disk::effects(node).failed_syncs
+}
+
+/// Runs the server until it is asked to stop; one that gives up is started again, as by a service manager.
+async fn supervise(role: Role, config: Config, name: String, recorder: Recorder) {
+    let node = rt::world::current_node();
+    loop {
+        recorder.node(&name, STARTED);
+        let before = failed_syncs(node);
+        let shutdown = CancellationToken::new();
+        let asked = shutdown.clone();
+        let asking = rt::task::spawn(async move {
+            if rt::signal::termination().await.is_ok() {
+                asked.cancel();
+            }
+        });
+        let result = broker::run(role, config.clone(), shutdown).await;
+        asking.abort();
+        recorder.node(&name, PROCESS_ENDED);
+        let Err(error) = result else { return };
+        tracing::warn!(%error, "server gave up");
+        recorder.node(&name, &format!("gave up: {error}"));
+        if failed_syncs(node) > before {
+            recorder.node(&name, SYNC_FAILED);
+        }
+        rt::time::sleep(RESTART_AFTER).await;
+    }
+}

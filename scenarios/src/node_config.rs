@@ -1,0 +1,106 @@
+//! The configuration text of each node: what an operator would write into `namesrv.conf` and `broker.conf`.
+
+use crate::plan::{Cluster, Flush, Replication};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::net::IpAddr;
+
+/// Where name servers listen.
+pub const NAMESRV_PORT: u16 = 9876;
+/// Where brokers listen.
+pub const BROKER_PORT: u16 = 10911;
+const HA_PORT: u16 = 10912;
+
+/// `namesrv.conf`.
+pub fn name_server() -> String {
+    format!("listenPort={NAMESRV_PORT}\nkvConfigPath=/data/kvConfig.json\n")
+}
+
+/// `broker.conf` of a broker node. `addresses` has every node's address.
+///
+/// # Panics
+/// If the node is not a broker of the cluster, or has no address.
+pub fn broker(cluster: &Cluster, node: &str, addresses: &BTreeMap<String, IpAddr>) -> String {
+    let (broker_name, id) = identity(cluster, node);
+    let role = match (id, cluster.replication) {
+        (0, Replication::Async) => "ASYNC_MASTER",
+        (0, Replication::Sync { .. }) => "SYNC_MASTER",
+        _ => "SLAVE",
+    };
+    let replicas = match cluster.replication {
+        Replication::Async => 1,
+        Replication::Sync { in_sync_replicas } => in_sync_replicas,
+    };
+    let flush = if cluster.flush == Flush::Sync { "SYNC_FLUSH" } else { "ASYNC_FLUSH" };
+    let settings = [
+        ("brokerClusterName", "HotfireCluster".to_owned()),
+        ("brokerName", broker_name),
+        ("brokerId", id.to_string()),
+        ("brokerRole", role.to_owned()),
+        ("flushDiskType", flush.to_owned()),
+        ("inSyncReplicas", replicas.to_string()),
+        ("brokerIP1", addresses[node].to_string()),
+        ("listenPort", BROKER_PORT.to_string()),
+        ("haListenPort", HA_PORT.to_string()),
+        ("namesrvAddr", name_server_list(cluster, addresses).join(";")),
+        ("storePathRootDir", "/data/store".to_owned()),
+        ("mappedFileSizeCommitLog", (cluster.segment_kib * 1024).to_string()),
+        ("mappedFileSizeConsumeQueue", "2000".to_owned()),
+        ("autoCreateTopicEnable", "false".to_owned()),
+        ("slaveReadEnable", cluster.slave_read.to_string()),
+        ("hotfireOffsetMerge", cluster.recover_from_slave.to_string()),
+    ];
+    let mut text = String::new();
+    for (key, value) in settings {
+        writeln!(text, "{key}={value}").expect("a String takes everything");
+    }
+    text
+}
+
+/// `host:port` of every name server.
+pub fn name_server_list(cluster: &Cluster, addresses: &BTreeMap<String, IpAddr>) -> Vec<String> {
+    cluster.names().iter().map(|name| format!("{}:{NAMESRV_PORT}", addresses[name])).collect()
+}
+
+/// Broker name and broker id of a node.
+///
+/// # Panics
+/// If the node is not a broker of the cluster.
+pub fn identity(cluster: &Cluster, node: &str) -> (String, i64) {
+    let names = cluster.masters();
+    for (index, master) in names.iter().enumerate() {
+        if node == master {
+            return (master.clone(), 0);
+        }
+        if let Some(place) = cluster.slaves_of(index).iter().position(|slave| slave == node) {
+            return (master.clone(), i64::try_from(place).expect("a plan has few slaves") + 1);
+        }
+    }
+    panic!("{node} is not a broker of this plan");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{broker, identity};
+    use crate::plan::{Cluster, Flush, Replication};
+
+    #[test]
+    fn a_slave_shares_its_masters_name() {
+        let cluster = Cluster {
+            name_servers: 1,
+            slaves: vec![0, 2],
+            flush: Flush::Sync,
+            replication: Replication::Sync { in_sync_replicas: 2 },
+            queues: 4,
+            segment_kib: 64,
+            recover_from_slave: true,
+            slave_read: true,
+        };
+        assert_eq!(identity(&cluster, "broker-b-slave-2"), ("broker-b".to_owned(), 2));
+        assert_eq!(identity(&cluster, "broker-a"), ("broker-a".to_owned(), 0));
+        let addresses = ["names-1", "broker-b", "broker-b-slave-2"];
+        let addresses =
+            addresses.iter().zip(1_u8..).map(|(name, last)| ((*name).to_owned(), [10, 0, 0, last].into())).collect();
+        insta::assert_snapshot!(broker(&cluster, "broker-b-slave-2", &addresses), @"");
+    }
+}

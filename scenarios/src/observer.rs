@@ -1,0 +1,199 @@
+//! The observer: looks at the cluster from the world's own node, which has no faults, with the requests that any administrator has,
+//! and at disks as a laboratory would.
+
+use crate::evidence::{LogCopy, QueueContents, StoredKey};
+use crate::machines::Machines;
+use crate::node_config::NAMESRV_PORT;
+use crate::operation::{Ask, Queue, Recorder, Told};
+use crate::plan::{Plan, TOPIC};
+use crate::producers::is_body_of;
+use protocol::body::TopicRouteData;
+use protocol::header::{
+    CreateTopicRequest, GetMaxOffsetRequest, GetMinOffsetRequest, GetRouteInfoRequest, OffsetResponse,
+    PullMessageRequest, PullSysFlag, QueryConsumerOffsetRequest, TopicFilterType,
+};
+use protocol::message::decode_all;
+use protocol::message::record::{PEEK_BYTES, Peeked, peek};
+use protocol::{Command, Header, QueueOffset, RequestCode, ResponseCode};
+use remoting::{Client, ClientConfig};
+use rt::sync::CancellationToken;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// A healthy node answers within that.
+const ANSWER_MAX: Duration = Duration::from_secs(1);
+const COMMIT_LOG_DIR: &str = "/data/store/commitlog";
+
+/// Asks servers; what it is not answered it does not know.
+#[derive(Clone)]
+pub struct Observer {
+    client: Client,
+    machines: Machines,
+}
+
+impl Observer {
+    /// An observer without connections.
+    pub fn new(machines: &Machines) -> Observer {
+        Observer {
+            client: Client::new(ClientConfig::standard(), None, &CancellationToken::new()),
+            machines: machines.clone(),
+        }
+    }
+
+    async fn ask(&self, address: &str, request: Command) -> Option<Command> {
+        self.client.request(address, request, ANSWER_MAX).await.ok()
+    }
+
+    async fn broker<H: Header>(&self, node: &str, code: RequestCode, header: &H) -> Option<Command> {
+        self.ask(&self.machines.broker_address(node), Command::request(code, header)).await
+    }
+
+    /// Creates the topic at a master; whether it did.
+    pub async fn create_topic(&self, plan: &Plan, master: &str) -> bool {
+        let queues = i32::try_from(plan.cluster.queues).expect("a plan has few queues");
+        let header = CreateTopicRequest {
+            topic: TOPIC.into(),
+            default_topic: None,
+            read_queue_nums: queues,
+            write_queue_nums: queues,
+            perm: 6,
+            topic_filter_type: TopicFilterType::SingleTag,
+            topic_sys_flag: None,
+            order: false,
+            attributes: None,
+            force: false,
+        };
+        let answer = self.broker(master, RequestCode::UpdateAndCreateTopic, &header).await;
+        answer.is_some_and(|answer| answer.response_code() == Some(ResponseCode::Success))
+    }
+
+    /// The topic's route at a name server: address by `broker name#id`.
+    pub async fn route(&self, name_server: &str) -> Option<BTreeMap<String, String>> {
+        let header = GetRouteInfoRequest { topic: TOPIC.into(), accept_standard_json_only: Some(true) };
+        let address = format!("{}:{NAMESRV_PORT}", self.machines.addresses()[name_server]);
+        let answer = self.ask(&address, Command::request(RequestCode::GetRouteinfoByTopic, &header)).await?;
+        if answer.response_code() != Some(ResponseCode::Success) {
+            return Some(BTreeMap::new());
+        }
+        let route: TopicRouteData = protocol::json::from_slice(&answer.body).ok()?;
+        let brokers = route.broker_datas.iter();
+        Some(
+            brokers
+                .flat_map(|broker| {
+                    broker.broker_addrs.iter().map(|(id, addr)| (format!("{}#{id}", broker.broker_name), addr.clone()))
+                })
+                .collect(),
+        )
+    }
+
+    /// Reads a committed offset and records that.
+    pub async fn committed(&self, node: &str, group: &str, queue: &Queue, recorder: &Recorder) -> Option<i64> {
+        let ask = Ask::ReadCommitted { node: node.into(), group: group.into(), queue: queue.clone() };
+        let pending = recorder.invoke("observer", ask);
+        let header = QueryConsumerOffsetRequest {
+            consumer_group: group.into(),
+            topic: TOPIC.into(),
+            queue_id: queue.id,
+            set_zero_if_not_found: Some(false),
+        };
+        let Some(answer) = self.broker(node, RequestCode::QueryConsumerOffset, &header).await else {
+            pending.fail("no answer");
+            return None;
+        };
+        let offset = match answer.response_code() {
+            Some(ResponseCode::Success) => answer.header::<OffsetResponse>().ok().map(|header| header.offset.0),
+            Some(ResponseCode::QueryNotFound) => None,
+            _ => {
+                pending.fail(format!("code {}", answer.code));
+                return None;
+            }
+        };
+        pending.ok(Told::Committed(offset));
+        offset
+    }
+
+    /// Smallest offset of a queue at a broker node, and the one behind its last message.
+    pub async fn bounds(&self, node: &str, queue: i32) -> Option<(i64, i64)> {
+        let min = GetMinOffsetRequest { topic: TOPIC.into(), queue_id: queue };
+        let max = GetMaxOffsetRequest { topic: TOPIC.into(), queue_id: queue, committed: true };
+        let min = self.broker(node, RequestCode::GetMinOffset, &min).await?.header::<OffsetResponse>().ok()?;
+        let max = self.broker(node, RequestCode::GetMaxOffset, &max).await?.header::<OffsetResponse>().ok()?;
+        Some((min.offset.0, max.offset.0))
+    }
+
+    /// Reads a queue from its first message to its last.
+    pub async fn queue_contents(&self, node: &str, queue: i32) -> Option<QueueContents> {
+        let (min, max) = self.bounds(node, queue).await?;
+        let mut contents = QueueContents { min, max, messages: Vec::new() };
+        let mut next = min;
+        while next < max {
+            let answer = self.broker(node, RequestCode::PullMessage, &pull(queue, next)).await?;
+            if answer.response_code() != Some(ResponseCode::Success) {
+                break;
+            }
+            let messages = decode_all(answer.body.clone()).ok()?;
+            let Some(last) = messages.last() else { break };
+            next = last.queue_offset.0 + 1;
+            contents.messages.extend(messages.into_iter().map(|message| {
+                let key = message.properties.keys().next().unwrap_or_default().to_owned();
+                let body_intact = is_body_of(&message.body, &key);
+                StoredKey { offset: message.queue_offset.0, physical: message.physical_offset.0, key, body_intact }
+            }));
+        }
+        Some(contents)
+    }
+
+    /// The commit log as it lies on the node's disk.
+    pub fn log(&self, node: &str) -> LogCopy {
+        let node = self.machines.node(node);
+        let files = rt::world::disk::list(node, COMMIT_LOG_DIR).unwrap_or_default();
+        let mut copy = LogCopy::default();
+        for path in files {
+            let start = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.parse::<i64>().ok());
+            let (Some(start), Ok(bytes)) = (start, rt::world::disk::read_file(node, &path)) else { continue };
+            if copy.bytes.is_empty() {
+                copy.start = start;
+            } else if start != copy.end() {
+                break;
+            }
+            let used = used_bytes(&bytes);
+            copy.bytes.extend_from_slice(&bytes[..used]);
+            if used < bytes.len() {
+                break;
+            }
+        }
+        copy
+    }
+}
+
+/// Length of the run of records (and of the filler) at the start of a file.
+fn used_bytes(file: &[u8]) -> usize {
+    let mut used = 0;
+    while let Some(head) = file.get(used..).filter(|rest| rest.len() >= PEEK_BYTES) {
+        match peek(head) {
+            Ok(Peeked::Record { size, .. }) if used + size <= file.len() => used += size,
+            Ok(Peeked::Blank { size }) if used + size == file.len() => used += size,
+            _ => break,
+        }
+    }
+    used
+}
+
+fn pull(queue: i32, from: i64) -> PullMessageRequest {
+    PullMessageRequest {
+        consumer_group: "observer".into(),
+        topic: TOPIC.into(),
+        queue_id: queue,
+        queue_offset: QueueOffset(from),
+        max_msg_nums: 32,
+        sys_flag: PullSysFlag::SUBSCRIPTION,
+        commit_offset: QueueOffset(0),
+        suspend_timeout_millis: 0,
+        subscription: Some("*".into()),
+        sub_version: 0,
+        expression_type: None,
+        max_msg_bytes: None,
+        request_source: None,
+        proxy_forward_client_id: None,
+    }
+}

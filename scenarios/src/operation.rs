@@ -1,0 +1,71 @@
+//! What clients ask and are told in a history.
+
+use serde::{Deserialize, Serialize};
+
+/// A queue of one broker name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Queue {
+    /// The broker's name.
+    pub broker: String,
+    /// Number of the queue.
+    pub id: i32,
+}
+
+/// A client's request, or the start of something that a client does by itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ask {
+    /// A producer sends a message.
+    Send {
+        /// Names the message in this run.
+        key: String,
+    },
+    /// A listener is called with a message.
+    Consume {
+        /// The group.
+        group: String,
+        /// Where the message was read.
+        queue: Queue,
+        /// Its offset there.
+        offset: i64,
+        /// Which message.
+        key: String,
+        /// How often it was handed back before.
+        reconsume_times: i32,
+    },
+    /// The observer asks a broker for the committed offset of a group.
+    ReadCommitted {
+        /// The broker node that is asked.
+        node: String,
+        /// The group.
+        group: String,
+        /// The queue.
+        queue: Queue,
+    },
+}
+
+/// The answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Told {
+    /// The broker stored the message.
+    Stored {
+        /// Where.
+        queue: Queue,
+        /// At which offset.
+        offset: i64,
+        /// Whether the answer was SEND_OK; any other answer says stored, without a promise.
+        promised: bool,
+        /// Copies that earlier attempts of the same call may have left.
+        other_copies_max: u32,
+    },
+    /// The listener is done with the message.
+    Consumed,
+    /// The committed offset; none if the broker has none.
+    Committed(Option<i64>),
+}
+
+/// The history of a run.
+pub type History = sim::history::History<Ask, Told>;
+/// Writes it.
+pub type Recorder = sim::history::Recorder<Ask, Told>;

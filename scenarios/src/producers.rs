@@ -1,0 +1,134 @@
+//! Producers at work: each send becomes an operation of the history.
+
+use crate::machines::Machines;
+use crate::operation::{Ask, Queue, Recorder, Told};
+use crate::plan::{Operation, Plan, TOPIC};
+use client::{ClientConfig, ClientInstance, Fate, Producer, ProducerConfig, SendError, SendOutcome, SendStatus};
+use protocol::{Message, MessageQueue};
+use rt::sync::CancellationToken;
+use std::time::Duration;
+
+/// The body of a message: its key, filled up to its length.
+pub fn body(key: &str, bytes: u32) -> Vec<u8> {
+    let mut body = key.as_bytes().to_vec();
+    body.push(b'|');
+    body.resize(body.len().max(usize::try_from(bytes).expect("a body is small")), b'.');
+    body
+}
+
+/// Whether a body is one that [`body`] makes for the key.
+pub fn is_body_of(body: &[u8], key: &str) -> bool {
+    body.strip_prefix(key.as_bytes())
+        .and_then(|rest| rest.strip_prefix(b"|"))
+        .is_some_and(|rest| rest.iter().all(|byte| *byte == b'.'))
+}
+
+/// One message that a producer is to send.
+#[derive(Debug, Clone)]
+struct Due {
+    at: Duration,
+    key: String,
+    body_bytes: u32,
+}
+
+/// What a producer node does from its (re)start on: the messages that are still due, one after the other.
+pub fn boot(
+    plan: &Plan,
+    machines: &Machines,
+    name: &str,
+    recorder: &Recorder,
+    started: Duration,
+) -> impl Fn() + Send + Sync + 'static + use<> {
+    let due = due(plan, name);
+    let end = started + plan.duration;
+    let node = machines.node(name);
+    let config = client_config(plan, machines, name);
+    let (name, recorder) = (name.to_owned(), recorder.clone());
+    move || {
+        let now = rt::world::elapsed();
+        let due: Vec<Due> = due.iter().filter(|due| started + due.at >= now).cloned().collect();
+        let (name, recorder, config) = (name.clone(), recorder.clone(), config.clone());
+        let _ = rt::world::spawn_on(node, async move {
+            let token = CancellationToken::new();
+            let instance = ClientInstance::start(config, &token).expect("the configuration is made here");
+            let producer =
+                Producer::start(&instance, ProducerConfig::new("producers")).await.expect("the first of its instance");
+            for message in due {
+                rt::time::sleep((started + message.at).saturating_sub(rt::world::elapsed())).await;
+                if rt::world::elapsed() >= end {
+                    break;
+                }
+                send(&producer, &name, &message.key, message.body_bytes, None, &recorder).await;
+            }
+            producer.shutdown().await;
+            instance.shutdown().await;
+        });
+    }
+}
+
+fn due(plan: &Plan, name: &str) -> Vec<Due> {
+    let mut due = Vec::new();
+    for (burst, operation) in plan.operations.iter().enumerate() {
+        let Operation::Send { producer, at, count, every, body_bytes } = operation else { continue };
+        if producer == name {
+            due.extend((0..*count).map(|number| Due {
+                at: *at + *every * number,
+                key: format!("{name}.{burst}.{number}"),
+                body_bytes: *body_bytes,
+            }));
+        }
+    }
+    due.sort_by_key(|due| due.at);
+    due
+}
+
+/// A client's configuration on a node of the plan.
+pub fn client_config(plan: &Plan, machines: &Machines, name: &str) -> ClientConfig {
+    let names = crate::node_config::name_server_list(&plan.cluster, machines.addresses());
+    ClientConfig::new(names, machines.addresses()[name], name)
+}
+
+/// Sends one message and records what is known of it; whether it was promised.
+pub async fn send(
+    producer: &Producer,
+    client: &str,
+    key: &str,
+    body_bytes: u32,
+    queue: Option<&MessageQueue>,
+    recorder: &Recorder,
+) -> bool {
+    let message = Message::new(TOPIC, body(key, body_bytes)).with_keys(key);
+    let pending = recorder.invoke(client, Ask::Send { key: key.to_owned() });
+    let result = match queue {
+        Some(queue) => producer.send_to(message, queue).await,
+        None => producer.send(message).await,
+    };
+    match result {
+        Ok(outcome) => {
+            let promised = outcome.status == SendStatus::Ok;
+            pending.ok(stored(&outcome, promised));
+            promised
+        }
+        Err(error) => {
+            match fate(&error) {
+                Fate::NotStored => pending.fail(error.to_string()),
+                Fate::Unknown => pending.unknown(error.to_string()),
+            }
+            false
+        }
+    }
+}
+
+fn stored(outcome: &SendOutcome, promised: bool) -> Told {
+    let uncertain = outcome.attempts.iter().filter(|attempt| attempt.fate() == Fate::Unknown).count();
+    Told::Stored {
+        queue: Queue { broker: outcome.queue.broker_name.clone(), id: outcome.queue.queue_id },
+        offset: outcome.queue_offset.0,
+        promised,
+        other_copies_max: u32::try_from(uncertain).expect("a call has few attempts"),
+    }
+}
+
+fn fate(error: &SendError) -> Fate {
+    error.fate()
+}

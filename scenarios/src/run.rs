@@ -1,0 +1,334 @@
+//! One run of a plan: boot, safety phase under faults, healing, liveness phase, a last look, the verdict.
+
+use crate::consumers::{self, Roster};
+use crate::evidence::{Evidence, Snapshot, slaves_of};
+use crate::invariant::{LIVENESS, judge};
+use crate::machines::Machines;
+use crate::observer::Observer;
+use crate::operation::{Ask, Queue, Recorder};
+use crate::plan::{self, Operation, Plan};
+use crate::producers;
+use client::{ClientInstance, Producer, ProducerConfig};
+use protocol::MessageQueue;
+use rt::sync::CancellationToken;
+use rt::world::{Latency, NetworkConfig, Policy, WorldConfig};
+use sim::desk::Desk;
+use sim::history::{Outcome, What};
+use sim::nemesis::Nemesis;
+use sim::report::Report;
+use sim::verdict::Violation;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// A cluster without faults is up within that.
+const BOOT_MAX: Duration = Duration::from_secs(60);
+/// Time from one look at committed offsets to the next.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// A judgement of one named test over and above the invariants.
+pub type Claim = fn(&Plan, &Evidence) -> Result<(), String>;
+
+/// Bound of the liveness phase, as the sum of what a user of RocketMQ waits for after the last fault is healed.
+pub fn liveness_bound() -> Duration {
+    let retransmission = Duration::from_secs(30); // a stream whose peer was silent for the fault: the request times out and reconnects
+    let restart = Duration::from_secs(5); // a supervisor starts a server that gave up
+    let register = Duration::from_secs(30); // registerNameServerPeriod: a name server that missed a registration hears the next
+    let route_refresh = Duration::from_secs(30); // pollNameServerInterval
+    let rebalance = Duration::from_secs(20); // the consumer's rebalance timer
+    let pull_hold = Duration::from_secs(20); // brokerSuspendMaxTimeMillis, and a pull's way back
+    let slave_sync = Duration::from_secs(10); // slave metadata sync period
+    retransmission + restart + register + route_refresh + rebalance + pull_hold + slave_sync
+}
+
+/// Runs a plan and judges it by the invariants and the claim.
+pub fn run(plan: &Plan, claim: Option<(&'static str, Claim)>) -> Report {
+    let desk = Desk::new();
+    let recorder = Recorder::new(desk.signals());
+    let (driven, desk_inside, recorder_inside) = (plan.clone(), desk.clone(), recorder.clone());
+    let (evidence, mut report) = desk.run(world_config(plan), move || drive(driven, desk_inside, recorder_inside));
+    // A finding ended the run: it is the verdict, and what clients saw until then proves nothing.
+    let Some(mut evidence) = evidence else { return report };
+    evidence.history = recorder.take();
+    report.violations.extend(judge(plan, &evidence));
+    if let Some((name, claim)) = claim
+        && let Err(reason) = claim(plan, &evidence)
+    {
+        report.violations.push(Violation::new(name, reason));
+    }
+    report
+}
+
+fn world_config(plan: &Plan) -> WorldConfig {
+    let nanos = |time: Duration| u64::try_from(time.as_nanos()).expect("a latency is short");
+    let policy = match plan.schedule.policy {
+        plan::Policy::Random => Policy::Random,
+        plan::Policy::Priority => Policy::Priority { changes: 5, polls: 300_000 },
+    };
+    let latency = Latency {
+        tail_one_in: 256,
+        tail_max_ns: 5 * nanos(plan.network.latency_max),
+        ..Latency::uniform(nanos(plan.network.latency_min), nanos(plan.network.latency_max))
+    };
+    WorldConfig {
+        seed: plan.schedule.seed,
+        policy,
+        network: NetworkConfig { latency, ..NetworkConfig::default() },
+        ..WorldConfig::default()
+    }
+}
+
+/// Everything that a run holds on to.
+struct Run {
+    plan: Plan,
+    desk: Desk,
+    recorder: Recorder,
+    machines: Machines,
+    observer: Observer,
+    roster: Roster,
+}
+
+async fn drive(plan: Plan, desk: Desk, recorder: Recorder) -> Evidence {
+    let machines = Machines::add(&plan, &recorder);
+    let observer = Observer::new(&machines);
+    let run = Run { observer, plan, desk, recorder, machines, roster: Roster::default() };
+    let mut evidence = Evidence::default();
+    if let Err(reason) = run.boot_servers().await {
+        run.desk.violated(Violation::new("the cluster boots", reason));
+        return evidence;
+    }
+    evidence.started_at = rt::world::elapsed();
+    let nemesis = run.nemesis(evidence.started_at);
+    let loose = nemesis.release(&run.plan.faults).expect("the plan's faults name nodes of the plan");
+    let samplers = run.start_clients_and_samplers(evidence.started_at);
+    rt::time::sleep(run.plan.duration).await;
+    loose.heal().await;
+    evidence.healed_at = rt::world::elapsed();
+    run.settle(&mut evidence).await;
+    samplers.cancel();
+    run.last_look(&mut evidence).await;
+    run.count();
+    evidence
+}
+
+impl Run {
+    /// Boots name servers and brokers and creates the topic; returns when all name servers route to all brokers.
+    async fn boot_servers(&self) -> Result<(), String> {
+        let cluster = &self.plan.cluster;
+        for name in cluster.names().into_iter().chain(cluster.brokers()) {
+            self.machines.server_boot(&self.plan, &name, &self.recorder)();
+        }
+        let booted = async {
+            for master in cluster.masters() {
+                while !self.observer.create_topic(&self.plan, &master).await {
+                    rt::time::sleep(Duration::from_millis(100)).await;
+                }
+            }
+            for name in cluster.names() {
+                while self.observer.route(&name).await.is_none_or(|route| route.len() < cluster.brokers().len()) {
+                    rt::time::sleep(Duration::from_millis(100)).await;
+                }
+            }
+        };
+        rt::time::timeout(BOOT_MAX, booted)
+            .await
+            .map_err(|_| format!("not all name servers route to all brokers after {BOOT_MAX:?}"))
+    }
+
+    fn nemesis(&self, started: Duration) -> Nemesis {
+        let recorder = self.recorder.clone();
+        let mut nemesis = Nemesis::new(&self.desk, move |node, event| recorder.node(node, event));
+        let plan = &self.plan;
+        for name in plan.cluster.names().into_iter().chain(plan.cluster.brokers()) {
+            nemesis =
+                nemesis.node(&name, self.machines.node(&name), self.machines.server_boot(plan, &name, &self.recorder));
+        }
+        for name in plan.clients.producer_names() {
+            let boot = producers::boot(plan, &self.machines, &name, &self.recorder, started);
+            nemesis = nemesis.node(&name, self.machines.node(&name), boot);
+        }
+        for (name, _) in plan.clients.consumer_names() {
+            let boot = consumers::boot(plan, &self.machines, &name, &self.roster, &self.recorder);
+            nemesis = nemesis.node(&name, self.machines.node(&name), boot);
+        }
+        nemesis
+    }
+
+    /// Starts producers, the tasks that let consumers come and go, and those that read committed offsets until cancelled.
+    fn start_clients_and_samplers(&self, started: Duration) -> CancellationToken {
+        for name in self.plan.clients.producer_names() {
+            producers::boot(&self.plan, &self.machines, &name, &self.recorder, started)();
+        }
+        for operation in &self.plan.operations {
+            let (at, name, joins) = match operation {
+                Operation::Join { consumer, at } => (*at, consumer, true),
+                Operation::Leave { consumer, at } => (*at, consumer, false),
+                Operation::Send { .. } => continue,
+            };
+            let boot = consumers::boot(&self.plan, &self.machines, name, &self.roster, &self.recorder);
+            let (roster, name, node) = (self.roster.clone(), name.clone(), self.machines.node(name));
+            rt::task::spawn(async move {
+                rt::time::sleep(at).await;
+                if !joins {
+                    roster.leave(&name);
+                } else if roster.join(&name) && rt::world::is_up(node) {
+                    boot();
+                }
+            });
+        }
+        let stop = CancellationToken::new();
+        for node in self.plan.cluster.brokers() {
+            let (observer, recorder, stop) = (self.observer.clone(), self.recorder.clone(), stop.clone());
+            let (broker, _) = crate::node_config::identity(&self.plan.cluster, &node);
+            let (groups, queues) = (self.plan.clients.groups(), self.queues_of(&broker));
+            let asked: Vec<(String, Queue)> =
+                groups.iter().flat_map(|group| queues.iter().map(|queue| (group.clone(), queue.clone()))).collect();
+            rt::task::spawn(async move {
+                while !stop.is_cancelled() {
+                    for (group, queue) in &asked {
+                        let before = rt::world::elapsed();
+                        observer.committed(&node, group, queue, &recorder).await;
+                        // A node that does not answer about one queue does not about the next.
+                        if rt::world::elapsed() - before >= LOOK_EVERY {
+                            break;
+                        }
+                    }
+                    rt::time::sleep(LOOK_EVERY).await;
+                }
+            });
+        }
+        stop
+    }
+
+    fn queues_of(&self, broker: &str) -> Vec<Queue> {
+        let count = i32::try_from(self.plan.cluster.queues).expect("a plan has few queues");
+        (0..count).map(|id| Queue { broker: broker.to_owned(), id }).collect()
+    }
+
+    /// Demands liveness: sends probes, and looks until nothing is unmet or the bound has passed.
+    async fn settle(&self, evidence: &mut Evidence) {
+        let token = CancellationToken::new();
+        let names = crate::node_config::name_server_list(&self.plan.cluster, self.machines.addresses());
+        let config = client::ClientConfig::new(names, rt::world::ip(rt::world::current_node()), "prober");
+        let instance = ClientInstance::start(config, &token).expect("the configuration is made here");
+        let prober =
+            Producer::start(&instance, ProducerConfig::new("probers")).await.expect("the first of its instance");
+        let bound = evidence.healed_at + liveness_bound();
+        let mut serving = BTreeSet::new();
+        loop {
+            self.probe(&prober, &mut serving).await;
+            let mut look = self.look().await;
+            look.serving = serving.iter().cloned().collect();
+            let masters = prober.publish_queues(plan::TOPIC).await.unwrap_or_default();
+            look.client_route =
+                masters.into_iter().map(|queue| queue.broker_name).collect::<BTreeSet<_>>().into_iter().collect();
+            let unmet =
+                LIVENESS.iter().map(|(name, unmet)| (*name, unmet(&self.plan, &look))).collect::<BTreeMap<_, _>>();
+            let settled = unmet.values().all(Vec::is_empty);
+            evidence.unmet = unmet;
+            evidence.last = look;
+            evidence.ended_at = rt::world::elapsed();
+            if settled || evidence.ended_at >= bound {
+                break;
+            }
+            rt::time::sleep(LOOK_EVERY).await;
+        }
+        token.cancel();
+    }
+
+    /// Puts one message into each queue of each master that has not taken its probes yet.
+    async fn probe(&self, prober: &Producer, serving: &mut BTreeSet<String>) {
+        for master in self.plan.cluster.masters() {
+            if serving.contains(&master) {
+                continue;
+            }
+            let mut promised = true;
+            for queue in self.queues_of(&master) {
+                let key = format!("probe.{master}.{}.{}", queue.id, rt::world::elapsed().as_millis());
+                let to = MessageQueue::new(plan::TOPIC, &master, queue.id);
+                promised = promised && producers::send(prober, "prober", &key, 60, Some(&to), &self.recorder).await;
+            }
+            if promised {
+                serving.insert(master);
+            }
+        }
+    }
+
+    async fn look(&self) -> Snapshot {
+        let mut look = Snapshot { consumed: self.consumed(), ..Snapshot::default() };
+        for name in self.plan.cluster.names() {
+            if let Some(route) = self.observer.route(&name).await {
+                look.routes.insert(name, route);
+            }
+        }
+        for master in self.plan.cluster.masters() {
+            for queue in self.queues_of(&master) {
+                if let Some((_, max)) = self.observer.bounds(&master, queue.id).await {
+                    look.queue_ends.insert(queue, max);
+                }
+            }
+        }
+        let names = self.plan.clients.consumer_names();
+        let wanted = self.roster.wanted();
+        for (name, consumer) in names.iter().filter(|(name, _)| wanted.contains(name)) {
+            let owned = self.roster.owned(&self.machines, name).unwrap_or_default();
+            look.owners.entry(consumer.group.clone()).or_default().insert(name.clone(), owned);
+        }
+        for master in self.plan.cluster.masters() {
+            let slaves = slaves_of(&self.plan.cluster, &master);
+            for node in slaves.into_iter().chain([master]) {
+                look.log_ends.insert(node.clone(), self.observer.log(&node).end());
+            }
+        }
+        look
+    }
+
+    /// Offsets that each group has consumed, as the history tells.
+    fn consumed(&self) -> BTreeMap<String, BTreeMap<Queue, Vec<i64>>> {
+        self.recorder.look(|history| {
+            let mut consumed: BTreeMap<String, BTreeMap<Queue, Vec<i64>>> = BTreeMap::new();
+            for operation in history.operations() {
+                let (Ask::Consume { group, queue, offset, .. }, Outcome::Ok(_)) = (operation.input, &operation.outcome)
+                else {
+                    continue;
+                };
+                consumed.entry(group.clone()).or_default().entry(queue.clone()).or_default().push(*offset);
+            }
+            consumed
+        })
+    }
+
+    /// Reads what the masters and the disks hold.
+    async fn last_look(&self, evidence: &mut Evidence) {
+        for master in self.plan.cluster.masters() {
+            for queue in self.queues_of(&master) {
+                if let Some(contents) = self.observer.queue_contents(&master, queue.id).await {
+                    evidence.queues.insert(queue.clone(), contents);
+                }
+                for group in self.plan.clients.groups() {
+                    if let Some(offset) = self.observer.committed(&master, &group, &queue, &self.recorder).await {
+                        evidence.last.committed.entry(group).or_default().insert(queue.clone(), offset);
+                    }
+                }
+            }
+        }
+        for node in self.plan.cluster.brokers() {
+            evidence.logs.insert(node.clone(), self.observer.log(&node));
+        }
+        evidence.ended_at = evidence.ended_at.max(rt::world::elapsed());
+    }
+
+    /// Numbers for the summary.
+    fn count(&self) {
+        let (mut acknowledged, mut consumed) = (0, 0);
+        self.recorder.look(|history| {
+            for event in &history.events {
+                match &event.what {
+                    What::Ok { output: crate::operation::Told::Stored { .. }, .. } => acknowledged += 1,
+                    What::Ok { output: crate::operation::Told::Consumed, .. } => consumed += 1,
+                    _ => {}
+                }
+            }
+        });
+        self.desk.count("messages acknowledged", acknowledged);
+        self.desk.count("messages consumed", consumed);
+    }
+}
