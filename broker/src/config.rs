@@ -254,7 +254,7 @@ fn as_master(reader: &Reader<'_>, listen: SocketAddr) -> Result<HaMasterConfig, 
 
 fn as_slave(reader: &Reader<'_>, slave_id: String) -> Result<HaSlaveConfig, ConfigError> {
     let standard = HaSlaveConfig::standard(slave_id);
-    let mut divergence = standard.divergence.clone();
+    let mut divergence = standard.divergence;
     if let DivergencePolicy::Truncate { bytes_max, .. } = &mut divergence {
         let absent = i64::try_from(*bytes_max).expect("small");
         *bytes_max =

@@ -9,6 +9,7 @@
 //! | `reader` | typed values out of it, unknown keys, the dump |
 //! | `config` | [`Config`]: what each role reads |
 //! | `run` | [`run`]: start, serve, stop |
+//! | `load` | [`load::run`]: numbered messages through our own client, each acknowledged one consumed |
 //! | `error` | [`ConfigError`], [`RunError`], [`FileError`] |
 //!
 //! # Invariants
@@ -17,6 +18,7 @@
 
 mod config;
 mod error;
+pub mod load;
 mod raw;
 mod reader;
 mod run;

@@ -4,8 +4,8 @@
 //! killed and started again in the middle. The run is over when every number was acknowledged and consumed.
 
 use client::{
-    Admin, ClientConfig, ClientInstance, ConsumeContext, ConsumeFrom, ConsumeOutcome, ConsumerConfig, Listener, Producer, ProducerConfig,
-    PushConsumer, SendStatus, TagExpression,
+    Admin, ClientConfig, ClientInstance, ConsumeContext, ConsumeFrom, ConsumeOutcome, ConsumerConfig, Listener,
+    Producer, ProducerConfig, PushConsumer, SendStatus, TagExpression,
 };
 use protocol::{Message, StoredMessage};
 use remoting::BoxFuture;
@@ -128,18 +128,37 @@ pub async fn run(config: LoadConfig) -> Result<LoadSummary, LoadError> {
     let token = CancellationToken::new();
     let _ends_all = token.clone().drop_guard();
     let name = format!("load-{}", unix_ms());
-    let instance = ClientInstance::start(ClientConfig::new(config.name_servers.clone(), IpAddr::V4(Ipv4Addr::LOCALHOST), &name), &token)?;
+    let instance = ClientInstance::start(
+        ClientConfig::new(config.name_servers.clone(), IpAddr::V4(Ipv4Addr::LOCALHOST), &name),
+        &token,
+    )?;
     let created = Admin::new(&instance).create_topic(TEMPLATE_TOPIC, &config.topic, 4).await;
     created.map_err(|source| LoadError::Topic { topic: config.topic.clone(), source })?;
 
     let numbers = usize::try_from(config.messages).unwrap_or(usize::MAX);
-    let arrivals = Arc::new(Arrivals { seen: Mutex::new(vec![false; numbers]), first: watch::Sender::new(0), again: AtomicU64::new(0) });
+    let arrivals = Arc::new(Arrivals {
+        seen: Mutex::new(vec![false; numbers]),
+        first: watch::Sender::new(0),
+        again: AtomicU64::new(0),
+    });
     let mut consumer = ConsumerConfig::new(&name);
     consumer.consume_from = ConsumeFrom::FirstOffset;
-    let consumer = PushConsumer::start(&instance, consumer, vec![(config.topic.clone(), TagExpression::all())], Arc::clone(&arrivals) as Arc<dyn Listener>).await?;
+    let consumer = PushConsumer::start(
+        &instance,
+        consumer,
+        vec![(config.topic.clone(), TagExpression::all())],
+        Arc::clone(&arrivals) as Arc<dyn Listener>,
+    )
+    .await?;
 
     let producer = Producer::start(&instance, ProducerConfig::new("hotfire_load")).await?;
-    let sending = Arc::new(Sending { producer, config: config.clone(), next: AtomicU64::new(0), acknowledged: watch::Sender::new(0), repeated: AtomicU64::new(0) });
+    let sending = Arc::new(Sending {
+        producer,
+        config: config.clone(),
+        next: AtomicU64::new(0),
+        acknowledged: watch::Sender::new(0),
+        repeated: AtomicU64::new(0),
+    });
     let senders = TaskGroup::child_of(&token);
     let started = Instant::now();
     for _ in 0..config.in_flight {

@@ -33,6 +33,8 @@ pub struct Evidence {
     pub queues: BTreeMap<Queue, QueueContents>,
     /// Commit logs as they lie on the disks at the end, by broker node.
     pub logs: BTreeMap<String, LogCopy>,
+    /// What each broker node did in the safety phase.
+    pub work: BTreeMap<String, Work>,
     /// For each liveness invariant what was still unmet at the last look.
     pub unmet: BTreeMap<&'static str, Vec<String>>,
 }
@@ -107,6 +109,23 @@ impl LogCopy {
     }
 }
 
+/// Countable work of a node: the points at which a [`CrashPoint`](sim::fault::crash_point::CrashPoint) can end it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Work {
+    /// Disk operations.
+    pub disk_operations: u64,
+    /// Segments sent.
+    pub packets: u64,
+}
+
+impl Work {
+    /// What came after `before`.
+    #[must_use]
+    pub fn since(&self, before: &Work) -> Work {
+        Work { disk_operations: self.disk_operations - before.disk_operations, packets: self.packets - before.packets }
+    }
+}
+
 /// How a node's life ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Death {
@@ -142,7 +161,9 @@ pub struct Send<'a> {
 /// The part of an answer that says where a message is.
 #[derive(Debug, Clone, Copy)]
 pub struct Stored<'a> {
-    /// When the producer was told.
+    /// When the producer asked.
+    pub asked_at: Duration,
+    /// When it was told.
     pub at: Duration,
     /// The queue.
     pub queue: &'a Queue,
@@ -160,9 +181,14 @@ pub fn sends<'a>(operations: &'a [Operation<'a, Ask, Told>]) -> Vec<Send<'a>> {
     for operation in operations {
         let Ask::Send { key } = operation.input else { continue };
         let stored = match (&operation.outcome, operation.ended) {
-            (Outcome::Ok(Told::Stored { queue, offset, promised, other_copies_max }), Some((_, at))) => {
-                Some(Stored { at, queue, offset: *offset, promised: *promised, other_copies_max: *other_copies_max })
-            }
+            (Outcome::Ok(Told::Stored { queue, offset, promised, other_copies_max }), Some((_, at))) => Some(Stored {
+                asked_at: operation.invoked_at,
+                at,
+                queue,
+                offset: *offset,
+                promised: *promised,
+                other_copies_max: *other_copies_max,
+            }),
             _ => None,
         };
         sends.push(Send { operation, key, stored });
@@ -235,6 +261,25 @@ impl QueueContents {
 }
 
 impl Evidence {
+    /// The smallest offset of the queue that named a message once (as a delivery or an acknowledgement tells) and does not name it at
+    /// the end.
+    pub fn first_lost(&self, queue: &Queue) -> Option<i64> {
+        let contents = self.queues.get(queue)?;
+        let operations = self.history.operations();
+        let acknowledged = sends(&operations).into_iter().filter_map(|send| {
+            send.stored.filter(|stored| stored.queue == queue).map(|stored| (stored.offset, send.key))
+        });
+        let delivered = operations.iter().filter_map(|operation| match operation.input {
+            Ask::Consume { queue: at, offset, key, .. } if at == queue => Some((*offset, key.as_str())),
+            _ => None,
+        });
+        acknowledged
+            .chain(delivered)
+            .filter(|(offset, key)| *offset >= contents.min && contents.key_at(*offset) != Some(key))
+            .map(|(offset, _)| offset)
+            .min()
+    }
+
     /// Whether the offset named another message before, of a suffix that was lost.
     pub fn was_reused(&self, queue: &Queue, offset: i64, key: &str) -> bool {
         self.history.events.iter().any(|event| match &event.what {

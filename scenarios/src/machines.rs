@@ -83,7 +83,7 @@ impl Machines {
 }
 
 fn failed_syncs(node: NodeId) -> u64 {
-    rt::world::disk::effects(node).failed_syncs
+    rt::world::disk::effects(node).syncs_failed
 }
 
 /// Runs the server until it is asked to stop; one that gives up is started again, as by a service manager.

@@ -1,7 +1,7 @@
 //! One run of a plan: boot, safety phase under faults, healing, liveness phase, a last look, the verdict.
 
 use crate::consumers::{self, Roster};
-use crate::evidence::{Evidence, Snapshot, slaves_of};
+use crate::evidence::{Evidence, Snapshot, Work, slaves_of};
 use crate::invariant::{LIVENESS, judge};
 use crate::machines::Machines;
 use crate::observer::Observer;
@@ -41,20 +41,25 @@ pub fn liveness_bound() -> Duration {
 
 /// Runs a plan and judges it by the invariants and the claim.
 pub fn run(plan: &Plan, claim: Option<(&'static str, Claim)>) -> Report {
+    observed(plan, claim).0
+}
+
+/// As [`run`], with the evidence; none if a finding ended the run.
+pub fn observed(plan: &Plan, claim: Option<(&'static str, Claim)>) -> (Report, Option<Evidence>) {
     let desk = Desk::new();
     let recorder = Recorder::new(desk.signals());
     let (driven, desk_inside, recorder_inside) = (plan.clone(), desk.clone(), recorder.clone());
-    let (evidence, mut report) = desk.run(world_config(plan), move || drive(driven, desk_inside, recorder_inside));
+    let (evidence, report) = desk.run(world_config(plan), move || drive(driven, desk_inside, recorder_inside));
     // A finding ended the run: it is the verdict, and what clients saw until then proves nothing.
-    let Some(mut evidence) = evidence else { return report };
+    let Some(mut evidence) = evidence else { return (report, None) };
     evidence.history = recorder.take();
-    report.violations.extend(judge(plan, &evidence));
+    let mut violations = judge(plan, &evidence);
     if let Some((name, claim)) = claim
         && let Err(reason) = claim(plan, &evidence)
     {
-        report.violations.push(Violation::new(name, reason));
+        violations.push(Violation::new(name, reason));
     }
-    report
+    (desk.judged(report, &evidence.history, violations), Some(evidence))
 }
 
 fn world_config(plan: &Plan) -> WorldConfig {
@@ -98,8 +103,11 @@ async fn drive(plan: Plan, desk: Desk, recorder: Recorder) -> Evidence {
     evidence.started_at = rt::world::elapsed();
     let nemesis = run.nemesis(evidence.started_at);
     let loose = nemesis.release(&run.plan.faults).expect("the plan's faults name nodes of the plan");
+    let work_before = run.work();
     let samplers = run.start_clients_and_samplers(evidence.started_at);
     rt::time::sleep(run.plan.duration).await;
+    evidence.work =
+        run.work().into_iter().map(|(node, work)| (node.clone(), work.since(&work_before[&node]))).collect();
     loose.heal().await;
     evidence.healed_at = rt::world::elapsed();
     run.settle(&mut evidence).await;
@@ -131,6 +139,15 @@ impl Run {
         rt::time::timeout(BOOT_MAX, booted)
             .await
             .map_err(|_| format!("not all name servers route to all brokers after {BOOT_MAX:?}"))
+    }
+
+    /// What each broker node has done so far.
+    fn work(&self) -> BTreeMap<String, Work> {
+        let of = |name: &str| {
+            let node = self.machines.node(name);
+            Work { disk_operations: rt::world::disk_operations(node), packets: rt::world::packets(node) }
+        };
+        self.plan.cluster.brokers().into_iter().map(|name| (name.clone(), of(&name))).collect()
     }
 
     fn nemesis(&self, started: Duration) -> Nemesis {

@@ -4,7 +4,7 @@
 //! again as a worker ([`crate::worker::process`]) with the name of one test that serves. That test does nothing when people run
 //! it. It works in any integration test with the standard harness:
 //!
-//! ```ignore
+//! ```text
 //! use sim::scenario::Registry;
 //! use sim::testing::Stand;
 //!

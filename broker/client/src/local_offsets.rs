@@ -47,7 +47,7 @@ impl LocalOffsets {
             self.table.offset_table.insert(queue.clone(), offset.0);
         }
         let directory = self.path.parent().unwrap_or(Path::new("."));
-        rt::fs::create_dir_all(directory)?;
+        rt::fs::create_dir_durably(directory).await?;
         Ok(rt::fs::replace(&self.path, &protocol::json::to_vec_pretty(&self.table)?).await?)
     }
 }

@@ -111,7 +111,7 @@ impl KvFile {
         let Some(path) = &self.path else { return Ok(()) };
         let _only_one = self.writing.lock().await;
         if let Some(folder) = path.parent() {
-            rt::fs::create_dir_all(folder)?;
+            rt::fs::create_dir_durably(folder).await?;
         }
         rt::fs::replace(path, &text()).await?;
         Ok(())

@@ -110,7 +110,7 @@ impl GroupTable {
 
     pub fn text(&self) -> GroupTableText {
         GroupTableText {
-            data_version: self.version.clone(),
+            data_version: self.version,
             forbidden_table: self.forbidden.clone(),
             subscription_group_table: self.groups.clone(),
         }

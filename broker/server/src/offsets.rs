@@ -259,7 +259,7 @@ impl OffsetTable {
     /// The table as text.
     pub fn text(&self) -> OffsetTableText {
         let mut text = OffsetTableText {
-            data_version: self.version.clone(),
+            data_version: self.version,
             reset_table: self.pending_resets.clone(),
             ..OffsetTableText::default()
         };
@@ -282,7 +282,7 @@ impl OffsetTable {
 
     /// The table that was written as `text`.
     pub fn from_text(text: &OffsetTableText) -> OffsetTable {
-        let mut table = OffsetTable { version: text.data_version.clone(), ..OffsetTable::default() };
+        let mut table = OffsetTable { version: text.data_version, ..OffsetTable::default() };
         table.merge(text);
         for (key, queues) in &text.reset_table {
             let valid: PerQueue =

@@ -38,7 +38,8 @@ impl BrokerServer {
         shutdown: &CancellationToken,
     ) -> Result<BrokerServer, ServerError> {
         let config_dir = config.root.join("config");
-        rt::fs::create_dir_all(&config_dir)
+        rt::fs::create_dir_durably(&config_dir)
+            .await
             .map_err(|source| ServerError::Directory { path: config_dir.clone(), source })?;
         let files = Files {
             topics: TableFile::new(&config.root, "topics.json"),

@@ -170,7 +170,7 @@ impl TopicTable {
     }
 
     pub fn text(&self) -> TopicTableText {
-        TopicTableText { data_version: self.version.clone(), topic_config_table: self.topics.clone() }
+        TopicTableText { data_version: self.version, topic_config_table: self.topics.clone() }
     }
 
     fn put(&mut self, config: TopicConfig, now_ms: i64) {

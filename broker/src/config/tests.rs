@@ -50,6 +50,7 @@ fn ports_and_addresses_follow_from_each_other() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "the dump is as long as it is")]
 fn the_dump_lists_every_setting_in_force() {
     let broker = Config::parse(MINIMAL).expect("well-formed").dump(Role::Broker).expect("valid");
     insta::assert_snapshot!(broker, @r"

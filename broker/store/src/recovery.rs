@@ -76,7 +76,7 @@ impl UnrecoveredStore {
         config.validate()?;
         let queue_root = config.root.join(layout::CONSUME_QUEUE_DIR);
         for dir in [config.root.clone(), config.commit_log_dir(), queue_root.clone()] {
-            create_dir_durably(&dir).await.map_err(failed("create", &dir))?;
+            rt::fs::create_dir_durably(&dir).await.map_err(failed("create", &dir))?;
         }
         let lock = take_lock(&config.root)?;
         let abort = config.root.join(layout::ABORT_FILE);
@@ -320,25 +320,6 @@ fn take_lock(root: &Path) -> Result<File, StoreError> {
     }
     file.write_at(b"lock", 0).map_err(failed("write", &path))?;
     Ok(file)
-}
-
-/// Creates a directory and its missing parents so that a power loss does not take them, with all that is in them.
-async fn create_dir_durably(dir: &Path) -> io::Result<()> {
-    let is_missing =
-        |path: &Path| matches!(rt::fs::metadata(path), Err(error) if error.kind() == io::ErrorKind::NotFound);
-    let missing =
-        dir.ancestors().take_while(|path| !path.as_os_str().is_empty() && is_missing(path)).collect::<Vec<_>>();
-    for path in missing.into_iter().rev() {
-        match rt::fs::create_dir(path) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-            _ => {}
-        }
-        if let Some(parent) = path.parent() {
-            let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-            rt::fs::sync_dir(parent).await?;
-        }
-    }
-    Ok(())
 }
 
 fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StoreError {

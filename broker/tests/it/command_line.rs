@@ -1,3 +1,8 @@
+#![expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a test of the real process, in the real world"
+)]
 use std::fs;
 use std::net::TcpListener;
 use std::path::Path;

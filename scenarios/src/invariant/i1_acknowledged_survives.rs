@@ -50,13 +50,12 @@ fn may_be_lost(plan: &Plan, evidence: &Evidence, sends: &[Send<'_>], stored: &St
         return Err("it was synced before the answer".into());
     }
     let master = &stored.queue.broker;
-    let Some(loss) = loss_within_window(plan, evidence, master, stored.at) else {
+    let Some(loss) = loss_within_window(plan, evidence, master, stored) else {
         return Err(format!("{master} did not lose power before its next sync"));
     };
     if stored.promised && plan.cluster.is_replicated_before_ack() {
         let slaves = slaves_of(&plan.cluster, master);
-        if let Some(slave) = slaves.iter().find(|slave| loss_within_window(plan, evidence, slave, stored.at).is_none())
-        {
+        if let Some(slave) = slaves.iter().find(|slave| loss_within_window(plan, evidence, slave, stored).is_none()) {
             return Err(format!("{slave} had it and did not lose power before its next sync"));
         }
     }
@@ -74,8 +73,10 @@ fn may_be_lost(plan: &Plan, evidence: &Evidence, sends: &[Send<'_>], stored: &St
     }
 }
 
-/// The first power loss of a node that may have come before the sync of what was written at `written`.
-fn loss_within_window(plan: &Plan, evidence: &Evidence, node: &str, written: Duration) -> Option<Duration> {
+/// The first power loss of a node that may have come before the sync of a message. The message was written between the producer's
+/// question and its answer, which may have been on its way when the power went.
+fn loss_within_window(plan: &Plan, evidence: &Evidence, node: &str, stored: &Stored<'_>) -> Option<Duration> {
     let window = FLUSH_WINDOW + disk_held(plan, node);
-    evidence.power_losses(node).into_iter().find(|loss| *loss >= written && *loss - written <= window)
+    let losses = evidence.power_losses(node).into_iter();
+    losses.into_iter().find(|loss| *loss >= stored.asked_at && *loss <= stored.at + window)
 }

@@ -1,12 +1,15 @@
 //! I3: queue offsets are dense and unique, follow the log's order, and an offset always names the same message.
 //!
-//! A reader that saw a message of a suffix lost under asynchronous flush is the known hazard of that mode: there, and only after a
-//! power loss of the node read from or of its master, an offset may name another message later.
+//! A reader that saw a message of a suffix lost under asynchronous flush is the known hazard of that mode: there, and only if a
+//! replica of the queue lost power after that message was sent, its offset may name another message later. (After it was *sent*, not
+//! after it was delivered: the answer to the pull may have been on its way, or in the consumer's hands, when the power went.)
 
 use crate::evidence::{Evidence, sends, slaves_of};
 use crate::operation::Ask;
 use crate::plan::{Flush, Plan};
 use sim::verdict::Violation;
+use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// Stable name.
 pub const NAME: &str = "I3 queue order";
@@ -57,12 +60,17 @@ fn dense_and_ordered(evidence: &Evidence) -> Vec<Violation> {
 /// Each delivery and each acknowledgement names the message that its offset names at the end.
 fn same_message(plan: &Plan, evidence: &Evidence) -> Vec<Violation> {
     let operations = evidence.history.operations();
+    let asked: BTreeMap<&str, Duration> =
+        sends(&operations).iter().map(|send| (send.key, send.operation.invoked_at)).collect();
     let mut violations = Vec::new();
     for operation in &operations {
         let Ask::Consume { queue, offset, key, .. } = operation.input else { continue };
         let Some(contents) = evidence.queues.get(queue) else { continue };
         let now = contents.key_at(*offset);
-        if now == Some(key) || *offset < contents.min || hazard(plan, evidence, &queue.broker, operation.invoked_at) {
+        if now == Some(key)
+            || *offset < contents.min
+            || hazard(plan, evidence, &queue.broker, asked.get(key.as_str()).copied().unwrap_or_default())
+        {
             continue;
         }
         let now = now.unwrap_or("nothing");
@@ -72,11 +80,11 @@ fn same_message(plan: &Plan, evidence: &Evidence) -> Vec<Violation> {
         );
         violations.push(Violation::new(NAME, summary).because(evidence.history.evidence(operation.events())));
     }
-    let mut owners = std::collections::BTreeMap::new();
+    let mut owners = BTreeMap::new();
     for send in sends(&operations) {
         let Some(stored) = &send.stored else { continue };
         if let Some(other) = owners.insert((stored.queue, stored.offset), send.key)
-            && !hazard(plan, evidence, &stored.queue.broker, std::time::Duration::ZERO)
+            && !hazard(plan, evidence, &stored.queue.broker, Duration::ZERO)
         {
             let summary = format!(
                 "{other} and {} were both acknowledged at {} queue {} offset {}",
@@ -88,9 +96,9 @@ fn same_message(plan: &Plan, evidence: &Evidence) -> Vec<Violation> {
     violations
 }
 
-/// Whether what was read at `seen` may since have been lost with an unsynced suffix.
-fn hazard(plan: &Plan, evidence: &Evidence, broker: &str, seen: std::time::Duration) -> bool {
+/// Whether what was sent at `sent` may have been lost with an unsynced suffix.
+fn hazard(plan: &Plan, evidence: &Evidence, broker: &str, sent: Duration) -> bool {
     let nodes = [vec![broker.to_owned()], slaves_of(&plan.cluster, broker)].concat();
     plan.cluster.flush == Flush::Async
-        && nodes.iter().any(|node| evidence.power_losses(node).into_iter().any(|loss| loss >= seen))
+        && nodes.iter().any(|node| evidence.power_losses(node).into_iter().any(|loss| loss >= sent))
 }

@@ -4,6 +4,8 @@
 //!
 //! - After a crash or power loss at *t* the recovered *M* is at least every commit that *M* showed before *t* − 5 s
 //!   (`flushConsumerOffsetInterval`) − one write − the time for which a fault held up the disk.
+//!   If the power loss took a suffix of the queue (asynchronous flush), *M* is lowered to what is left of the queue: whoever kept a
+//!   higher offset would skip the messages that come next.
 //! - With `recoverFromSlaveOnStart`, *M* after the return is at least every *S* that was shown while the master was away, if the slave
 //!   could be reached when the master came back. Without it (Apache's classic master) that progress may be lost.
 //! - At the end no committed offset is above the end of its queue, and each message below it was consumed by its group: a commit
@@ -73,6 +75,13 @@ fn recovered(plan: &Plan, evidence: &Evidence, group: &str, queue: &Queue) -> Ve
         {
             floor = slave_floor;
             source = format!("a slave had shown {floor} while it was away");
+        }
+        // Of a suffix that is lost nothing can be consumed any more: the table is lowered to the recovered end of the queue.
+        if let Some(lost) = evidence.first_lost(queue)
+            && outage.death == Death::PowerLoss
+            && lost < floor
+        {
+            floor = lost;
         }
         if *shown < floor {
             let death = if outage.death == Death::PowerLoss { "power loss" } else { "crash" };

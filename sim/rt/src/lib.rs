@@ -28,9 +28,9 @@ mod sim;
 #[cfg(madsim)]
 use sim as half;
 
+mod durable;
 pub mod probe;
 pub mod rand;
-mod replace;
 mod select;
 mod task_group;
 
@@ -44,9 +44,9 @@ pub use half::block_on;
 pub mod world {
     pub use crate::sim::control::{
         Limits, LogContext, Outcome, WorldConfig, add_node, crash, crash_at, current_node, disk_operations, elapsed,
-        freeze_clock, incarnation, ip, is_up, log_context, node_name, nodes, on_checkpoint, on_node_end, packets,
-        pause, power_loss, power_on, record, request_stop, resume, set_clock_drift_ppm, set_poll_cost, spawn_on,
-        step_wall_clock, tasks, thaw_clock, trace_tail, unix_nanos_of,
+        forget_crash_points, freeze_clock, incarnation, ip, is_up, log_context, node_name, nodes, on_checkpoint,
+        on_node_end, packets, pause, power_loss, power_on, record, request_stop, resume, set_clock_drift_ppm,
+        set_poll_cost, spawn_on, step_wall_clock, tasks, thaw_clock, trace_tail, unix_nanos_of,
     };
     pub use crate::sim::crash::{CrashKind, CrashPoint, NodeEnd};
     pub use crate::sim::finding::{Finding, FindingKind};
@@ -114,7 +114,7 @@ pub mod net {
 /// Positional files. `write_at` is volatile until [`fs::File::sync_data`]; a created, renamed or removed name is volatile until
 /// [`fs::sync_dir`] of its directory.
 pub mod fs {
-    pub use crate::replace::{read_or_backup, replace};
+    pub use crate::durable::{create_dir_durably, read_or_backup, replace};
 
     pub use crate::half::fs::{
         File, Metadata, OpenOptions, create_dir, create_dir_all, free_bytes, metadata, read, read_dir, remove_dir,

@@ -46,6 +46,7 @@ impl Act for CrashPoint {
         let kind = if self.power { CrashKind::Power } else { CrashKind::Process };
         rt::world::crash_at(node, point, kind);
         stage.hold(lasts).await;
+        rt::world::forget_crash_points(node);
         // Ended by another fault meanwhile: that one starts it again, and the point is forgotten.
         let reached = rt::world::incarnation(node) != before && rt::world::tasks(node) == 0;
         if reached {

@@ -121,5 +121,11 @@ fn each_death_is_a_violation_and_the_batch_goes_on() {
         ControlFlow::Continue(())
     };
     worker.run(tasks, limits, false, noted).expect("the worker survives its children");
-    insta::assert_snapshot!(told.join("\n"));
+    insta::assert_snapshot!(without_line_numbers(&told.join("\n")));
+}
+
+/// They change with every edit of this file.
+fn without_line_numbers(text: &str) -> String {
+    let line = |line: &str| line.split_once(".rs:").map_or_else(|| line.to_owned(), |(head, _)| format!("{head}.rs…"));
+    text.lines().map(line).collect::<Vec<_>>().join("\n")
 }

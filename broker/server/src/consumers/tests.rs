@@ -26,8 +26,11 @@ fn joining(model: MessageModel, topics: Option<&[(&str, i64)]>) -> Joining {
     }
 }
 
+/// A heartbeat of a connection: topics with versions, if it carries any.
+type Heartbeat<'a> = (u64, Option<&'a [(&'a str, i64)]>);
+
 /// Heartbeats `(connection, topics with versions)` of group G one after the other; what the last one changes.
-fn check(heartbeats: &[(u64, Option<&[(&str, i64)]>)], changed: Option<&[u64]>) {
+fn check(heartbeats: &[Heartbeat<'_>], changed: Option<&[u64]>) {
     let mut table = ConsumerTable::default();
     let mut last = None;
     for (connection, topics) in heartbeats {

@@ -32,7 +32,10 @@ async fn heartbeat(raw: &Raw, client_id: &str, expression: &str) {
         ..HeartbeatData::default()
     };
     let reply = raw
-        .ask(Command::request(RequestCode::HeartBeat, &Empty {}).with_body(protocol::json::to_vec(&data).unwrap()))
+        .ask(
+            Command::request(RequestCode::HeartBeat, &Empty {})
+                .with_body(protocol::json::to_vec(&data).expect("plain values")),
+        )
         .await;
     assert_eq!(reply.response_code(), Some(ResponseCode::Success));
 }
@@ -44,7 +47,7 @@ async fn members(raw: &Raw) -> Vec<String> {
     if reply.response_code() != Some(ResponseCode::Success) {
         return Vec::new();
     }
-    protocol::json::from_slice::<ConsumerListBody>(&reply.body).unwrap().consumer_id_list
+    protocol::json::from_slice::<ConsumerListBody>(&reply.body).expect("a list").consumer_id_list
 }
 
 #[test]

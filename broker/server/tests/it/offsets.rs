@@ -1,4 +1,4 @@
-use crate::support::{GROUP, Raw, SECOND, TOPIC, lone_master, pull_header, run};
+use crate::support::{GROUP, Raw, SECOND, TOPIC, TestBroker, cluster, config, lone_master, pull_header, reaching, run};
 use protocol::header::{
     GetMaxOffsetRequest, OffsetResponse, PullMessageRequest, ResetOffsetRequest, SearchOffsetRequest,
 };
@@ -23,7 +23,7 @@ fn a_commit_is_kept_across_a_stop_and_after_five_seconds_across_a_crash() {
         three_sent(&raw).await;
         assert_eq!(raw.commit(0, 2).await, Some(ResponseCode::Success));
         let (node, cluster, config) = master.stop().await;
-        master = crate::support::TestBroker::start(node, cluster, config).await;
+        master = TestBroker::start(node, cluster, config).await;
         assert_eq!(raw.committed(0).await, Some(2));
         assert_eq!(raw.commit(0, 3).await, Some(ResponseCode::Success));
         sleep(6 * SECOND).await;
@@ -125,5 +125,34 @@ fn ends_and_times_of_a_queue() {
         };
         let found = raw.call(RequestCode::SearchOffsetByTimestamp, &search).await;
         assert_eq!(found.header::<OffsetResponse>().unwrap().offset.get(), 1);
+    });
+}
+
+#[test]
+fn offsets_above_a_lost_suffix_are_lowered_at_the_start() {
+    reaching("server.offsets.lowered_to_end", || async {
+        let node = world::add_node("master");
+        let mut config = config(world::ip(node), 0, &[]);
+        config.store.flush_interval = 3600 * SECOND;
+        config.store.flush_thorough_interval = 3600 * SECOND;
+        let master = TestBroker::start(node, cluster(), config).await;
+        let raw = Raw::to(&master.address());
+        three_sent(&raw).await;
+        raw.commit(0, 3).await;
+        sleep(6 * SECOND).await;
+        world::power_loss(node);
+        world::power_on(node);
+        let _master = master.again().await;
+        // The old connection is half open: only the peer's answer to a packet would tell.
+        let raw = Raw::to(&master.address());
+        let end = raw
+            .call(
+                RequestCode::GetMaxOffset,
+                &GetMaxOffsetRequest { topic: TOPIC.to_owned(), queue_id: 0, committed: true },
+            )
+            .await;
+        let end = end.header::<OffsetResponse>().unwrap().offset.get();
+        assert!(end < 3, "nothing was lost");
+        assert_eq!(raw.committed(0).await, Some(end));
     });
 }

@@ -1,8 +1,9 @@
-use crate::support::{Raw, SECOND, lone_master, pull_header, run, waiting};
+use crate::support::{Raw, SECOND, TestBroker, cluster, config, lone_master, pull_header, reaching, run, waiting};
 use protocol::ResponseCode;
 use protocol::header::PullMessageRequest;
 use rt::task::spawn;
 use rt::time::{Duration, Instant, sleep};
+use rt::world;
 use std::sync::Arc;
 
 #[test]
@@ -68,5 +69,21 @@ fn what_a_pull_finds() {
         assert_eq!(queue(3).await, ResponseCode::PullNotFound);
         let heartbeat_needed = PullMessageRequest { sys_flag: 0, ..pull_header(0) };
         assert_eq!(raw.pull(heartbeat_needed).await.code, ResponseCode::SubscriptionNotExist);
+    });
+}
+
+#[test]
+fn a_pull_that_finds_no_room_to_wait_is_answered_at_once() {
+    reaching("server.hold.full", || async {
+        let node = world::add_node("master");
+        let mut config = config(world::ip(node), 0, &[]);
+        config.held_pulls_max = 0;
+        let master = TestBroker::start(node, cluster(), config).await;
+        let raw = Raw::to(&master.address());
+        raw.sent(0, "first").await;
+        sleep(SECOND).await;
+        let start = Instant::now();
+        assert_eq!(raw.pull(waiting(1, 15)).await.code, ResponseCode::PullNotFound);
+        assert!(start.elapsed() < SECOND);
     });
 }

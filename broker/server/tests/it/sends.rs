@@ -1,5 +1,6 @@
 use crate::support::{
-    GROUP, Raw, SECOND, TOPIC, TestBroker, cluster, config, eventually, lone_master, pull_header, run, send_header,
+    GROUP, Raw, SECOND, TOPIC, TestBroker, cluster, config, eventually, lone_master, pull_header, reaching, run,
+    send_header,
 };
 use protocol::header::{
     ConsumerSendMsgBackRequest, Empty, GetTopicConfigRequest, PullMessageRequest, SendMessageRequestV2,
@@ -143,7 +144,7 @@ fn a_failed_message_comes_again_and_at_last_into_the_dead_letter_topic() {
 
 #[test]
 fn a_sync_master_without_slaves_says_that_the_copy_is_missing() {
-    run(|| async {
+    reaching("server.put.weak_answer", || async {
         let node = world::add_node("master");
         let mut cluster = cluster();
         cluster.in_sync_replicas = 2;

@@ -1,4 +1,6 @@
-use crate::support::{Raw, SECOND, TestBroker, cluster, config, eventually, name_server, pull_header, run, waiting};
+use crate::support::{
+    Raw, SECOND, TestBroker, cluster, config, eventually, name_server, pull_header, reaching, run, waiting,
+};
 use protocol::header::PullMessageRequest;
 use protocol::{QueueOffset, ResponseCode};
 use rt::time::{Instant, sleep};
@@ -7,7 +9,7 @@ use rt::world;
 async fn pair() -> (TestBroker, TestBroker, Raw, Raw) {
     let (_, address) = name_server("names").await;
     let (m, s) = (world::add_node("master"), world::add_node("slave"));
-    let master = TestBroker::start(m, cluster(), config(world::ip(m), 0, &[address.clone()])).await;
+    let master = TestBroker::start(m, cluster(), config(world::ip(m), 0, std::slice::from_ref(&address))).await;
     let slave = TestBroker::start(s, cluster(), config(world::ip(s), 1, &[address])).await;
     let (at_master, at_slave) = (Raw::to(&master.address()), Raw::to(&slave.address()));
     for body in ["a", "b", "c"] {
@@ -35,7 +37,7 @@ fn a_slave_stores_nothing_of_its_own_and_takes_no_commit_from_pulls() {
 
 #[test]
 fn a_slave_sends_readers_back_and_never_corrects_their_offset() {
-    run(|| async {
+    reaching("server.pull.slave_keeps_offset", || async {
         let (_master, _slave, _, at_slave) = pair().await;
         let check = async |offset: i64| {
             let pulled = at_slave.pull(waiting(offset, 15)).await;
@@ -66,7 +68,7 @@ fn while_the_master_is_away_readers_wait_at_the_slave() {
 
 #[test]
 fn a_returning_master_has_the_progress_made_at_its_slave() {
-    run(|| async {
+    reaching("server.regain.merged", || async {
         let (master, _slave, at_master, at_slave) = pair().await;
         sleep(6 * SECOND).await;
         world::crash(master.node);
@@ -100,7 +102,7 @@ fn an_acknowledged_message_of_a_sync_pair_is_on_the_slave() {
         let (m, s) = (world::add_node("master"), world::add_node("slave"));
         let mut cluster = cluster();
         cluster.in_sync_replicas = 2;
-        let mut settings = config(world::ip(m), 0, &[address.clone()]);
+        let mut settings = config(world::ip(m), 0, std::slice::from_ref(&address));
         settings.role = server::BrokerRole::SyncMaster;
         let master = TestBroker::start(m, cluster.clone(), settings).await;
         let _slave = TestBroker::start(s, cluster, config(world::ip(s), 1, &[address])).await;

@@ -27,6 +27,13 @@ pub fn run<F: Future<Output = ()> + 'static>(body: impl FnOnce() -> F + 'static)
     world::run_test(body);
 }
 
+/// As [`run`], and demands that the body reaches the probe.
+pub fn reaching<F: Future<Output = ()> + 'static>(probe: &str, body: impl FnOnce() -> F + 'static) {
+    let outcome = world::run(world::WorldConfig::default(), body);
+    assert!(outcome.finding.is_none(), "{:?}", outcome.finding);
+    assert!(outcome.probes.hits.contains_key(probe), "{probe} was not reached: {:?}", outcome.probes);
+}
+
 /// A name server that remembers who registered.
 #[derive(Default)]
 pub struct Names {
@@ -39,11 +46,11 @@ impl Handler for NamesHandler {
     fn handle(&self, _: Connection, request: Command) -> BoxFuture<'static, Option<Command>> {
         let names = Arc::clone(&self.0);
         Box::pin(async move {
-            let mut registered = names.registered.lock().unwrap();
+            let mut registered = names.registered.lock().expect("no test panics here");
             let ok = Command::reply(&request, ResponseCode::Success);
             match request.request_code() {
                 Some(RequestCode::RegisterBroker) => {
-                    let header: RegisterBrokerRequest = request.header().unwrap();
+                    let header: RegisterBrokerRequest = request.header().expect("a whole header");
                     let entry = registered.entry(header.broker_id).or_default();
                     *entry = (header.broker_addr, header.ha_server_addr, entry.2 + 1);
                     let master = registered.get(&0).filter(|_| header.broker_id != 0);
@@ -53,7 +60,7 @@ impl Handler for NamesHandler {
                     }))
                 }
                 Some(RequestCode::UnregisterBroker) => {
-                    let header: protocol::header::UnregisterBrokerRequest = request.header().unwrap();
+                    let header: protocol::header::UnregisterBrokerRequest = request.header().expect("a whole header");
                     registered.remove(&header.broker_id);
                     Some(ok)
                 }
@@ -70,7 +77,7 @@ impl Handler for NamesHandler {
                         broker_addr_table: [("b".to_owned(), data)].into(),
                         cluster_addr_table: BTreeMap::new(),
                     };
-                    Some(ok.with_body(protocol::json::to_vec(&info).unwrap()))
+                    Some(ok.with_body(protocol::json::to_vec(&info).expect("plain values")))
                 }
                 _ => None,
             }
@@ -228,7 +235,7 @@ impl Raw {
     pub async fn sent(&self, queue_id: i32, body: &str) -> i64 {
         let reply = self.send(queue_id, body, &[]).await;
         assert_eq!(reply.response_code(), Some(ResponseCode::Success), "{:?}", reply.remark);
-        reply.header::<SendMessageResponse>().unwrap().queue_offset.get()
+        reply.header::<SendMessageResponse>().expect("a whole header").queue_offset.get()
     }
 
     pub async fn pull(&self, header: PullMessageRequest) -> Pulled {
@@ -259,7 +266,7 @@ impl Raw {
         };
         let reply = self.call(RequestCode::QueryConsumerOffset, &header).await;
         (reply.response_code() == Some(ResponseCode::Success))
-            .then(|| reply.header::<OffsetResponse>().unwrap().offset.get())
+            .then(|| reply.header::<OffsetResponse>().expect("a whole header").offset.get())
     }
 }
 
@@ -273,7 +280,7 @@ pub struct Pulled {
 
 impl Pulled {
     pub fn bodies(&self) -> Vec<String> {
-        self.messages.iter().map(|message| String::from_utf8(message.body.to_vec()).unwrap()).collect()
+        self.messages.iter().map(|message| String::from_utf8(message.body.to_vec()).expect("text")).collect()
     }
 }
 

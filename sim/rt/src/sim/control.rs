@@ -191,6 +191,13 @@ pub fn crash_at(node: NodeId, point: CrashPoint, kind: CrashKind) {
     }
 }
 
+/// Forgets the crash points of the node that were not reached.
+pub fn forget_crash_points(node: NodeId) {
+    let node = world().at(node);
+    node.disk_operations.disarm();
+    node.packets.disarm();
+}
+
 /// Disk operations of the node so far, over all incarnations: how many crash points a scenario has.
 pub fn disk_operations(node: NodeId) -> u64 {
     world().at(node).disk_operations.count()
@@ -236,9 +243,13 @@ pub fn set_poll_cost(node: NodeId, cost: Duration) {
     world.at(node).poll_cost.set(nanos);
 }
 
-/// Asks the node's program to end: [`rt::signal::termination`](crate::signal::termination) returns there.
+/// Asks the node's program to end: [`rt::signal::termination`](crate::signal::termination) returns there. Nobody hears it on a node
+/// without power, nor does the program that is started there later.
 pub fn request_stop(node: NodeId) {
     let world = world();
+    if !world.at(node).up.get() {
+        return;
+    }
     fault(world, node, 5);
     let node = world.at(node);
     node.stop_requested.set(true);

@@ -72,7 +72,7 @@ impl CrashCounter {
         self.trap.set(Some((self.count.get() + nth, kind)));
     }
 
-    fn disarm(&self) {
+    pub(super) fn disarm(&self) {
         self.trap.set(None);
     }
 

@@ -512,3 +512,106 @@ fn a_node_that_ends_while_it_closes_a_stream_resets_it() {
         assert_eq!(network::connections(), 0);
     });
 }
+
+#[test]
+fn a_power_loss_after_both_ends_closed_in_order_frees_nothing_twice() {
+    world::run_test(|| async {
+        let node = world::add_node("broker");
+        for _ in 0..2 {
+            let (near, far) = pair(node).await;
+            drop(far);
+            sleep(MS * 10).await;
+            drop(near);
+            sleep(S).await;
+            assert_eq!(network::connections(), 0);
+            // The kernel that loses its memory here had ended the stream in order, and no application held it.
+            world::power_loss(node);
+            network::check_invariants();
+            assert_eq!(network::connections(), 0);
+            world::power_on(node);
+        }
+        let (mut first, mut first_far) = pair(node).await;
+        first.write_all(&[1; 100]).await.unwrap();
+        let (mut second, mut second_far) = pair(node).await;
+        assert_eq!(network::connections(), 2);
+        second.write_all(&[2; 10]).await.unwrap();
+        let mut bytes = [0; 100];
+        timeout(S, first_far.read_exact(&mut bytes)).await.unwrap().unwrap();
+        assert_eq!(bytes, [1; 100]);
+        timeout(S, second_far.read_exact(&mut bytes[..10])).await.unwrap().unwrap();
+        assert_eq!(bytes[..10], [2; 10]);
+        network::check_invariants();
+    });
+}
+
+#[test]
+fn connecting_to_a_node_that_crashes_meanwhile_ends() {
+    world::run_test(|| async {
+        let node = world::add_node("broker");
+        network::set_usual_latency(Latency::uniform(100_000_000, 100_000_000));
+        keeper(node).await;
+        // The SYN is on its way.
+        let connecting = rt::task::spawn(TcpStream::connect(address(node)));
+        sleep(MS * 50).await;
+        world::crash(node);
+        let refused = timeout(S, connecting).await.expect("the connecting task is woken").unwrap();
+        assert_eq!(refused.unwrap_err().kind(), ErrorKind::ConnectionRefused);
+
+        // The answer is on its way: the client believes it, and its acknowledgement meets a kernel that knows of nothing.
+        keeper(node).await;
+        let connecting = rt::task::spawn(TcpStream::connect(address(node)));
+        sleep(MS * 150).await;
+        world::power_loss(node);
+        world::power_on(node);
+        let mut near = timeout(S, connecting).await.expect("the connecting task is woken").unwrap().unwrap();
+        let told = timeout(S, near.read(&mut [0; 4])).await.expect("a reset answers the acknowledgement");
+        assert_eq!(told.unwrap_err().kind(), ErrorKind::ConnectionReset);
+        drop(near);
+        assert_eq!(network::connections(), 0);
+    });
+}
+
+#[test]
+fn bytes_that_end_a_handshake_nobody_wants_any_more_are_answered_until_the_answer_arrives() {
+    world::run_test(|| async {
+        let node = world::add_node("broker");
+        network::set_usual_latency(Latency::uniform(100_000_000, 100_000_000));
+        let listener = world::spawn_on(node, async move { TcpListener::bind(address(node)).await.unwrap() });
+        let listener = listener.await.unwrap();
+        let connecting = rt::task::spawn(TcpStream::connect(address(node)));
+        sleep(MS * 150).await;
+        network::block(NodeId::WORLD, node);
+        let mut near = connecting.await.unwrap().unwrap(); // its acknowledgement is lost
+        network::unblock(NodeId::WORLD, node);
+        drop(listener);
+        network::block(node, NodeId::WORLD);
+        near.write_all(b"hello").await.unwrap();
+        sleep(MS * 150).await; // the reset is lost
+        network::unblock(node, NodeId::WORLD);
+        let told = timeout(S, near.read(&mut [0; 4])).await.expect("the bytes are sent again and answered again");
+        assert_eq!(told.unwrap_err().kind(), ErrorKind::ConnectionReset);
+    });
+}
+
+#[test]
+fn a_listener_on_any_port_gets_one_of_its_own() {
+    world::run_test(|| async {
+        let node = world::add_node("broker");
+        let listen = |port: u16| {
+            let address = SocketAddr::new(world::ip(node), port);
+            let listener = world::spawn_on(node, async move { TcpListener::bind(address).await.unwrap() });
+            async move { listener.await.unwrap() }
+        };
+        let first = listen(0).await.local_addr().unwrap().port();
+        let fixed = listen(first + 1).await;
+        let any = listen(0).await;
+        assert_eq!(any.local_addr().unwrap().port(), first + 2, "a port that somebody listens on is passed over");
+        drop(fixed);
+        drop(any);
+        // The crash of a process gives its ports back, as closing does.
+        for _ in 0..30_000 {
+            let _kept = listen(0).await;
+            world::crash(node);
+        }
+    });
+}

@@ -1,5 +1,5 @@
-//! Replacing a small file as a whole so that a crash leaves the old or the new content, never none or a mixture.
-use crate::fs::{OpenOptions, read, rename, sync_dir};
+//! Idioms for what must survive a power loss: replacing a small file as a whole, and creating directories.
+use crate::fs::{OpenOptions, create_dir, read, rename, sync_dir};
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -41,6 +41,28 @@ pub async fn read_or_backup<T, E: From<io::Error>>(
         }
     }
     first_error.map_or(Ok(None), Err)
+}
+
+/// Creates a directory and its missing parents so that no power loss takes them, with all that is in them. A directory that is there
+/// already may not be durable yet (its creator may have crashed), so each name on the way is synced. A parent that exists and may
+/// not be read cannot be synced, and was not made by us: it is passed over.
+pub async fn create_dir_durably(path: impl AsRef<Path>) -> io::Result<()> {
+    let path = path.as_ref();
+    let ancestors = path.ancestors().filter(|ancestor| !ancestor.as_os_str().is_empty()).collect::<Vec<_>>();
+    for directory in ancestors.into_iter().rev() {
+        let Some(parent) = directory.parent() else { continue };
+        let existed = match create_dir(directory) {
+            Ok(()) => false,
+            Err(_) if crate::fs::metadata(directory).is_ok_and(|metadata| metadata.is_dir) => true,
+            Err(error) => return Err(error),
+        };
+        let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+        match sync_dir(parent).await {
+            Err(error) if existed && error.kind() == io::ErrorKind::PermissionDenied => {}
+            synced => synced?,
+        }
+    }
+    Ok(())
 }
 
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {

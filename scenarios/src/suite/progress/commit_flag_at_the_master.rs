@@ -1,0 +1,53 @@
+//! The client's periodic update is switched off, so that only pulls carry progress: what a pull says was consumed is stored.
+//!
+//! A pull says what was consumed when it left. It comes back with the next message of its queue, which the workload sends at least
+//! every second even over the slow network; the next pull then says more. So *M* trails *C* by that and a pull's way.
+
+use super::Progress;
+use super::reading::Reading;
+use super::story::{MASTER, NEVER, Story, join, sends};
+use crate::evidence::Evidence;
+use crate::plan::Plan;
+use std::time::Duration;
+
+const TRAILS_MAX: Duration = Duration::from_secs(3);
+
+/// The scenario.
+pub const SCENARIO: Progress = Progress {
+    name: "commit_flag_of_a_pull_is_stored_at_the_master",
+    claim: "what a pull says was consumed, the master has committed, though no update was ever sent",
+    plan,
+    judge,
+};
+
+fn plan(story: &Story) -> Plan {
+    let back = story.master_ends + Duration::from_secs(5) + story.shifts[1];
+    let duration = back + Duration::from_secs(20);
+    let mut plan = story.plan(1, NEVER, duration);
+    plan.operations = vec![join("consumer-1", Duration::ZERO), sends(Duration::ZERO, duration)];
+    plan.faults = vec![story.master_away(back)];
+    plan
+}
+
+fn judge(plan: &Plan, evidence: &Evidence) -> Result<(), String> {
+    let reading = Reading::of(plan, evidence);
+    let (outage, _) = reading.outage()?;
+    for queue in reading.queues() {
+        let shown = reading.shown(MASTER, queue);
+        let before = shown.iter().filter(|(at, _)| *at < outage.from);
+        if before.clone().map(|(_, offset)| *offset).max().unwrap_or(0) == 0 {
+            return Err(format!("nothing was committed in queue {} before the master ended", queue.id));
+        }
+        for (at, offset) in before {
+            let consumed = reading.reached(queue, at.saturating_sub(TRAILS_MAX), None);
+            if *offset < consumed {
+                return Err(format!(
+                    "queue {} at {:.3} s: committed {offset}, though {consumed} were consumed {TRAILS_MAX:?} before",
+                    queue.id,
+                    at.as_secs_f64()
+                ));
+            }
+        }
+    }
+    Ok(())
+}
