@@ -2,7 +2,8 @@
 //!
 //! A fault is applied *and* healed by one file below, and comes back with the amount of its effect: a fault that nothing noticed
 //! is told apart from one that the program survived. Overlapping faults compose: a node is up again when the last fault that
-//! took it down is over; a link is open again when the last fault that blocked it is over.
+//! took it down is over; a link is open again when the last fault that blocked it is over; of several that set one thing (loss and
+//! latency of a link, speed of a processor or a disk) the last one begun that is not over counts.
 //!
 //! The effect of a network fault is read from counters of the whole network, so two network faults of one kind at one time both
 //! claim what either did.
@@ -16,6 +17,7 @@ pub mod disk_error;
 pub mod disk_full;
 pub mod isolate;
 pub mod latency;
+mod layers;
 pub mod loss;
 pub mod one_way;
 pub mod partition;

@@ -29,6 +29,7 @@ mod sim;
 use sim as half;
 
 mod durable;
+mod open_options;
 pub mod probe;
 pub mod rand;
 mod select;
@@ -115,10 +116,11 @@ pub mod net {
 /// [`fs::sync_dir`] of its directory.
 pub mod fs {
     pub use crate::durable::{create_dir_durably, read_or_backup, replace};
+    pub use crate::open_options::OpenOptions;
 
     pub use crate::half::fs::{
-        File, Metadata, OpenOptions, create_dir, create_dir_all, free_bytes, metadata, read, read_dir, remove_dir,
-        remove_file, rename, sync_dir,
+        File, Metadata, create_dir, create_dir_all, free_bytes, metadata, read, read_dir, remove_dir, remove_file,
+        rename, sync_dir,
     };
 }
 

@@ -1,11 +1,12 @@
 //! Segments between two nodes take longer than usual.
 
-use super::{Act, stage::Stage};
+use super::Act;
+use super::stage::{Link, Stage};
 use rt::world::{Latency as Simulated, network};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// Delays segments in both directions. Two on one link at one time: the later one counts, and the end of either ends both.
+/// Delays segments in both directions. Two on one link at one time: the last one that is not over counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Latency {
@@ -29,17 +30,15 @@ impl Act for Latency {
     }
 
     async fn act(&self, stage: &Stage, lasts: Duration) -> u64 {
-        let (left, right) = (stage.node(&self.left), stage.node(&self.right));
+        let link = Link::between(stage.node(&self.left), stage.node(&self.right));
         let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let (min, max) = (nanos(self.min.min(self.max)), nanos(self.max));
-        let set = |latency: Option<Simulated>| {
-            network::set_latency(left, right, latency);
-            network::set_latency(right, left, latency);
-        };
         let before = network::effects().delayed;
-        set(Some(Simulated::uniform(min, max)));
-        stage.hold(lasts).await;
-        set(None);
+        let apply = |latency: Option<Simulated>| {
+            network::set_latency(link.low, link.high, latency);
+            network::set_latency(link.high, link.low, latency);
+        };
+        stage.set(|holds| &mut holds.latency, link, Simulated::uniform(min, max), lasts, apply).await;
         network::effects().delayed - before
     }
 }

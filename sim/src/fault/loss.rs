@@ -1,11 +1,12 @@
 //! Segments between two nodes get lost; TCP turns that into delay, and a long loss into a time-out.
 
-use super::{Act, stage::Stage};
+use super::Act;
+use super::stage::{Link, Stage};
 use rt::world::network;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// Loses segments in both directions. Two on one link at one time: the later one counts, and the end of either ends both.
+/// Loses segments in both directions. Two on one link at one time: the last one that is not over counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Loss {
@@ -25,15 +26,14 @@ impl Act for Loss {
     }
 
     async fn act(&self, stage: &Stage, lasts: Duration) -> u64 {
-        let (left, right) = (stage.node(&self.left), stage.node(&self.right));
-        let set = |ppm: u32| {
-            network::set_loss(left, right, ppm);
-            network::set_loss(right, left, ppm);
-        };
+        let link = Link::between(stage.node(&self.left), stage.node(&self.right));
+        let ppm = u32::from(self.percent.min(100)) * 10_000;
         let before = network::effects().dropped_by_loss;
-        set(u32::from(self.percent.min(100)) * 10_000);
-        stage.hold(lasts).await;
-        set(0);
+        let apply = |ppm: Option<u32>| {
+            network::set_loss(link.low, link.high, ppm.unwrap_or(0));
+            network::set_loss(link.high, link.low, ppm.unwrap_or(0));
+        };
+        stage.set(|holds| &mut holds.loss_ppm, link, ppm, lasts, apply).await;
         network::effects().dropped_by_loss - before
     }
 }

@@ -4,7 +4,7 @@ use super::{Act, stage::Stage};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// Slows a node down. Two at one time: the later one counts, and the end of either ends both.
+/// Slows a node down. Two at one time: the last one that is not over counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SlowCpu {
@@ -25,9 +25,8 @@ impl Act for SlowCpu {
     async fn act(&self, stage: &Stage, lasts: Duration) -> u64 {
         let node = stage.node(&self.node);
         let tasks = rt::world::tasks(node) as u64;
-        rt::world::set_poll_cost(node, self.poll);
-        stage.hold(lasts).await;
-        rt::world::set_poll_cost(node, Duration::ZERO);
+        let apply = |poll: Option<Duration>| rt::world::set_poll_cost(node, poll.unwrap_or(Duration::ZERO));
+        stage.set(|holds| &mut holds.poll_cost, node, self.poll, lasts, apply).await;
         tasks
     }
 }

@@ -5,7 +5,7 @@ use rt::world::{DiskLatency, disk};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// Slows a node's disk down. Two at one time: the later one counts, and the end of either ends both.
+/// Slows a node's disk down. Two at one time: the last one that is not over counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SlowDisk {
@@ -31,11 +31,11 @@ impl Act for SlowDisk {
         let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let latency = DiskLatency { min_ns: nanos(self.min.min(self.max)), max_ns: nanos(self.max) };
         let before = disk::effects(node).slowed;
-        disk::slow_sync(node, Some(latency));
-        disk::slow_read(node, Some(latency));
-        stage.hold(lasts).await;
-        disk::slow_sync(node, None);
-        disk::slow_read(node, None);
+        let apply = |latency: Option<DiskLatency>| {
+            disk::slow_sync(node, latency);
+            disk::slow_read(node, latency);
+        };
+        stage.set(|holds| &mut holds.disk_latency, node, latency, lasts, apply).await;
         disk::effects(node).slowed - before
     }
 }

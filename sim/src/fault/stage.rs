@@ -1,9 +1,10 @@
 //! The nodes that faults act on, and what several faults do to one node at one time.
 
+use super::layers::Layers;
 use super::signals::Signals;
 use crate::desk::Desk;
 use rt::sync::CancellationToken;
-use rt::world::NodeId;
+use rt::world::{DiskLatency, Latency, NodeId};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -30,11 +31,28 @@ struct Machine {
 
 /// What is held by how many faults, or by which.
 #[derive(Debug, Default)]
-struct Holds {
+pub(super) struct Holds {
     down: BTreeMap<NodeId, usize>,
     paused: BTreeMap<NodeId, usize>,
     frozen: BTreeMap<NodeId, usize>,
     drift_ppm: BTreeMap<NodeId, i64>,
+    pub(super) loss_ppm: Layers<Link, u32>,
+    pub(super) latency: Layers<Link, Latency>,
+    pub(super) poll_cost: Layers<NodeId, Duration>,
+    pub(super) disk_latency: Layers<NodeId, DiskLatency>,
+}
+
+/// Both directions between two nodes, whichever of them is named first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Link {
+    pub(super) low: NodeId,
+    pub(super) high: NodeId,
+}
+
+impl Link {
+    pub(super) fn between(left: NodeId, right: NodeId) -> Link {
+        Link { low: left.min(right), high: left.max(right) }
+    }
 }
 
 impl fmt::Debug for Stage {
@@ -108,6 +126,22 @@ impl Stage {
             () = self.healing.cancelled() => None,
             result = future => Some(result),
         }
+    }
+
+    /// Lets `setting` count for `target` until the fault is to heal. `apply` is given what counts from now on, none for as usual:
+    /// of several faults that set one thing of one target, the last one begun that is not over.
+    pub(super) async fn set<K: Copy + Ord, V: Copy>(
+        &self,
+        layers: impl Fn(&mut Holds) -> &mut Layers<K, V>,
+        target: K,
+        setting: V,
+        lasts: Duration,
+        apply: impl Fn(Option<V>),
+    ) {
+        let layer = self.held(|holds| layers(holds).lay(target, setting));
+        apply(Some(setting));
+        self.hold(lasts).await;
+        apply(self.held(|holds| layers(holds).lift(target, layer)));
     }
 
     /// Takes a node down; how many tasks that ended.

@@ -8,7 +8,10 @@ use crate::fault::signals::Signals;
 use crate::history::Recorder;
 use crate::nemesis::Nemesis;
 use insta::assert_snapshot;
-use rt::world::run_test;
+use rt::net::TcpStream;
+use rt::world::{NodeId, run_test};
+use serde_json::{Value, json};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 fn crash(node: &str, start: Moment, lasts_ms: u64) -> Fault {
@@ -168,6 +171,83 @@ fn overlapping_crashes_start_the_node_once_when_the_last_is_over() {
     crash a at 100ms for 500ms: 1 tasks ended
     crash a at 200ms for 1s: 0 tasks ended
     ");
+}
+
+/// Lets three faults of one kind overlap: `outer` from 0 to 10 s, `inner` from 1 to 3 s within it, and `inner` again from 9 to 12 s
+/// across its end. Gives how long `work` takes on node `a`, in tenths of a second, before all, at the five times between, and after.
+fn overlapped<F: Future<Output = ()> + Send + 'static>(
+    outer: Value,
+    inner: Value,
+    work: impl Fn(NodeId) -> F + Send + 'static,
+) -> Vec<u128> {
+    let fault = |kind: Value, start: Duration, lasts: u64| Fault {
+        fault: serde_json::from_value(kind).expect("a fault"),
+        start: Moment::At(start),
+        lasts: Duration::from_secs(lasts),
+    };
+    let begin = Duration::from_secs(1);
+    let seconds = |seconds: u64| begin + Duration::from_secs(seconds);
+    let schedule = [fault(outer, begin, 10), fault(inner.clone(), seconds(1), 2), fault(inner, seconds(9), 3)];
+    run_test(move || async move {
+        let mut nemesis = Nemesis::new(&Desk::new(), |_, _| {});
+        let nodes = ["a", "b"].map(rt::world::add_node);
+        for (name, node) in ["a", "b"].into_iter().zip(nodes) {
+            nemesis = nemesis.node(name, node, || {});
+        }
+        let loose = nemesis.release(&schedule).expect("both nodes are known");
+        let mut took = Vec::new();
+        for milliseconds in [0, 1_200, 2_200, 4_200, 10_200, 11_200, 13_200] {
+            rt::time::sleep(Duration::from_millis(milliseconds).saturating_sub(rt::world::elapsed())).await;
+            let start = rt::world::elapsed();
+            rt::world::spawn_on(nodes[0], work(nodes[1])).await.expect("it ends");
+            took.push((rt::world::elapsed() - start).as_millis() / 100);
+        }
+        loose.heal().await;
+        took
+    })
+}
+
+/// A connection that is refused takes a round trip, or is given up.
+async fn round_trip(to: NodeId) {
+    let nobody = SocketAddr::new(rt::world::ip(to), 1);
+    let _ = rt::time::timeout(Duration::from_millis(700), TcpStream::connect(nobody)).await;
+}
+
+#[test]
+fn overlapping_losses_restore_what_the_others_demand() {
+    let loss =
+        |left: &str, right: &str, percent: u8| json!({"loss": {"left": left, "right": right, "percent": percent}});
+    assert_eq!(overlapped(loss("a", "b", 100), loss("b", "a", 0), round_trip), [0, 7, 0, 7, 0, 0, 0]);
+    assert_eq!(overlapped(loss("a", "b", 0), loss("b", "a", 100), round_trip), [0, 0, 7, 0, 7, 7, 0]);
+}
+
+#[test]
+fn overlapping_latencies_restore_what_the_others_demand() {
+    let latency = |left: &str, right: &str, time: &str| json!({"latency": {"left": left, "right": right, "min": time, "max": time}});
+    let took = overlapped(latency("a", "b", "105ms"), latency("b", "a", "205ms"), round_trip);
+    assert_eq!(took, [0, 2, 4, 2, 4, 4, 0]);
+}
+
+#[test]
+fn overlapping_slow_processors_restore_what_the_others_demand() {
+    let slow = |poll: &str| json!({"slow_cpu": {"node": "a", "poll": poll}});
+    let work = |_| async {
+        for _ in 0..11 {
+            rt::task::yield_now().await;
+        }
+    };
+    assert_eq!(overlapped(slow("10ms"), slow("30ms"), work), [0, 1, 3, 1, 3, 3, 0]);
+}
+
+#[test]
+fn overlapping_slow_disks_restore_what_the_others_demand() {
+    let slow = |time: &str| json!({"slow_disk": {"node": "a", "min": time, "max": time}});
+    let work = |_| async {
+        let file = rt::fs::OpenOptions::new().write(true).create(true).open("/file").expect("a new file");
+        file.write_at(b"something", 0).expect("there is space");
+        file.sync_data().await.expect("the disk works");
+    };
+    assert_eq!(overlapped(slow("105ms"), slow("305ms"), work), [0, 1, 3, 1, 3, 3, 0]);
 }
 
 #[test]

@@ -1,4 +1,5 @@
 //! Files by system calls: a write or a page-cache read is one call inline; a cold read and every sync leave the async threads.
+use crate::open_options::OpenOptions;
 use std::fs::{self, TryLockError};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -6,40 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// How to open a file: read is always allowed.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct OpenOptions {
-    write: bool,
-    create: bool,
-    create_new: bool,
-    truncate: bool,
-}
-
 impl OpenOptions {
-    /// Read only, and the file must exist.
-    pub fn new() -> OpenOptions {
-        OpenOptions::default()
-    }
-    /// Allows [`File::write_at`] and [`File::set_len`].
-    pub fn write(mut self, yes: bool) -> OpenOptions {
-        self.write = yes;
-        self
-    }
-    /// Creates the file if it is missing (needs `write`).
-    pub fn create(mut self, yes: bool) -> OpenOptions {
-        self.create = yes;
-        self
-    }
-    /// Creates the file, and fails with `AlreadyExists` if it is there (needs `write`).
-    pub fn create_new(mut self, yes: bool) -> OpenOptions {
-        self.create_new = yes;
-        self
-    }
-    /// Cuts the file to length 0 (needs `write`).
-    pub fn truncate(mut self, yes: bool) -> OpenOptions {
-        self.truncate = yes;
-        self
-    }
     /// Opens `path`.
     pub fn open(self, path: impl AsRef<Path>) -> io::Result<File> {
         fs::OpenOptions::new()

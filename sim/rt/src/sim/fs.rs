@@ -32,6 +32,6 @@ pub(crate) use disk::{Disk, DiskEvent};
 pub use effects::DiskEffects;
 pub use faults::{DiskChance, DiskError, DiskFault, DiskFaultId, DiskOperation};
 pub use file::{
-    File, Metadata, OpenOptions, create_dir, create_dir_all, free_bytes, metadata, read, read_dir, remove_dir,
-    remove_file, rename, sync_dir,
+    File, Metadata, create_dir, create_dir_all, free_bytes, metadata, read, read_dir, remove_dir, remove_file, rename,
+    sync_dir,
 };

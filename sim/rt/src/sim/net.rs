@@ -16,7 +16,8 @@
 //!
 //! # Invariants
 //! - An end that is `Gone` belongs to no living application: whatever reaches it is answered with a reset, if its node answers.
-//! - A slot is reused only when both ends are closed or gone, and with another generation.
+//! - A slot is freed once, when both ends are closed or gone, and reused with another generation. Until it is reused there is no
+//!   connection in it, whatever becomes of the nodes.
 //! - `visible + in flight <= receive buffer`, and what the writer handed over and the peer did not acknowledge is at most the send buffer.
 
 mod address;
@@ -113,11 +114,16 @@ impl Net {
     pub(crate) fn down(world: &World, node: NodeId, power: bool) {
         let mut net = world.net.borrow_mut();
         let net = &mut *net;
-        net.listeners.remove_node(node);
+        for port in net.listeners.remove_node(node) {
+            net.ports.release(node, port);
+        }
         for id in net.connections.ids() {
             for side in 0..2 {
                 net.end_down(world, id, side, node, power);
             }
+        }
+        if cfg!(debug_assertions) {
+            net.check_invariants();
         }
     }
 
@@ -140,7 +146,10 @@ impl Net {
         {
             connection.end[SERVER] = End::Gone;
         }
-        connection.connector = None;
+        if side == CLIENT {
+            // Of the server's end it is another node's: whoever connects is told by an answer or a time-out.
+            connection.connector = None;
+        }
         connection.pipe[side].forget_unsent();
         connection.pipe[side].writer = None;
         connection.pipe[1 - side].reader = None;
@@ -150,15 +159,14 @@ impl Net {
         self.collect(id);
     }
 
-    /// Frees the connection if nobody can see it any more.
+    /// Frees the connection if nobody can see it any more: the last thing of an event or call.
     fn collect(&mut self, id: ConnectionId) {
         let connection = self.connections.at(id);
         let (node, port, held) = (connection.node[CLIENT], connection.address[CLIENT].port(), connection.holds_port);
-        if held && matches!(connection.end[CLIENT], End::Gone) {
-            connection.holds_port = false;
-            self.ports.release(node, port);
-        }
-        if self.connections.collect(id) && held {
+        let gone = connection.end[CLIENT] == End::Gone;
+        connection.holds_port &= !gone;
+        let over = self.connections.collect(id);
+        if held && (gone || over) {
             self.ports.release(node, port);
         }
     }
@@ -222,6 +230,7 @@ impl Net {
 
     /// What must hold between two events.
     fn check_invariants(&mut self) {
+        self.connections.check_invariants();
         for id in self.connections.ids() {
             let (send, receive) = (self.config.send_buffer, self.config.receive_buffer);
             let Some(connection) = self.connections.get(id) else { continue };

@@ -21,36 +21,62 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Every content that the file had since its last sync, that of the sync first.
-struct Reference(Vec<Vec<u8>>);
+/// What may be left after a power loss.
+struct Reference {
+    /// Every content that the file had since its last sync, that of the sync first.
+    contents: Vec<Vec<u8>>,
+    /// The shortest length since then.
+    cut: usize,
+}
 
 impl Reference {
+    fn new(synced: Vec<u8>) -> Reference {
+        Reference { cut: synced.len(), contents: vec![synced] }
+    }
+
+    fn last(&self) -> &Vec<u8> {
+        self.contents.last().expect("there is always one")
+    }
+
     fn apply(&mut self, step: &Step) {
-        let mut content = self.0.last().expect("there is always one").clone();
+        let mut content = self.last().clone();
         match step {
             Step::Write { offset, length, byte } => {
                 content.resize(content.len().max(offset + length), 0);
                 content[*offset..offset + length].fill(*byte);
             }
             Step::SetLength(length) => content.resize(*length, 0),
-            Step::Sync => self.0.clear(),
+            Step::Sync => return *self = Reference::new(content),
         }
-        self.0.push(content);
+        self.cut = self.cut.min(content.len());
+        self.contents.push(content);
     }
 
-    /// Each sector of what survived is that sector of one of the contents; the length is between their lengths.
+    /// Each sector of what survived is that sector of one of the contents, or of the synced one cut off; the length is between
+    /// their lengths.
     fn check(&self, survived: &[u8]) {
-        let lengths = self.0.iter().map(Vec::len);
+        let lengths = self.contents.iter().map(Vec::len);
         let (shortest, longest) = (lengths.clone().min().unwrap(), lengths.max().unwrap());
         assert!((shortest..=longest).contains(&survived.len()), "length {} of {shortest}..={longest}", survived.len());
+        let cut = &self.contents[0][..self.cut];
         for (at, sector) in survived.chunks(SECTOR).enumerate() {
             let from = at * SECTOR;
-            let known = self.0.iter().any(|content| {
+            let known = self.contents.iter().map(Vec::as_slice).chain([cut]).any(|content| {
                 let byte = |offset: usize| content.get(from + offset).copied().unwrap_or(0);
                 (0..sector.len()).all(|offset| sector[offset] == byte(offset))
             });
             assert!(known, "sector {at} was never like this");
         }
+    }
+}
+
+#[test]
+fn a_cut_may_survive_without_what_was_written_behind_it() {
+    let mut reference = Reference::new(vec![1; 3]);
+    reference.apply(&Step::SetLength(1));
+    reference.apply(&Step::Write { offset: 0, length: 2, byte: 2 });
+    for possible in [&[1, 1, 1][..], &[1], &[1, 0], &[2, 2], &[2, 2, 0]] {
+        reference.check(possible);
     }
 }
 
@@ -60,7 +86,7 @@ proptest! {
         world::run_test_with(WorldConfig { seed, ..WorldConfig::default() }, move || async move {
             let node = world::add_node("broker");
             disk::write_file(node, "/f", b"").unwrap();
-            let mut reference = Reference(vec![Vec::new()]);
+            let mut reference = Reference::new(Vec::new());
             for steps in lives {
                 let program = steps.clone();
                 world::spawn_on(node, async move {
@@ -76,13 +102,13 @@ proptest! {
                 .await
                 .unwrap();
                 steps.iter().for_each(|step| reference.apply(step));
-                assert_eq!(&disk::read_file(node, "/f").unwrap(), reference.0.last().unwrap());
+                assert_eq!(&disk::read_file(node, "/f").unwrap(), reference.last());
                 disk::check_invariants(node);
                 world::power_loss(node);
                 disk::check_invariants(node);
                 let survived = disk::read_file(node, "/f").unwrap();
                 reference.check(&survived);
-                reference = Reference(vec![survived]);
+                reference = Reference::new(survived);
             }
         });
     }

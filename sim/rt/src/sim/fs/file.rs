@@ -4,6 +4,7 @@ use super::disk::{Action, Disk, word};
 use super::faults::DiskOperation;
 use super::image::PAGE;
 use super::tree::errno;
+use crate::open_options::OpenOptions;
 use crate::sim::node::NodeId;
 use crate::sim::trace::Event;
 use crate::sim::world::{World, try_world, world};
@@ -102,40 +103,7 @@ impl Drop for Wait {
     }
 }
 
-/// How to open a file: read is always allowed.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct OpenOptions {
-    write: bool,
-    create: bool,
-    create_new: bool,
-    truncate: bool,
-}
-
 impl OpenOptions {
-    /// Read only, and the file must exist.
-    pub fn new() -> OpenOptions {
-        OpenOptions::default()
-    }
-    /// Allows [`File::write_at`] and [`File::set_len`].
-    pub fn write(mut self, yes: bool) -> OpenOptions {
-        self.write = yes;
-        self
-    }
-    /// Creates the file if it is missing (needs `write`).
-    pub fn create(mut self, yes: bool) -> OpenOptions {
-        self.create = yes;
-        self
-    }
-    /// Creates the file, and fails with `AlreadyExists` if it is there (needs `write`).
-    pub fn create_new(mut self, yes: bool) -> OpenOptions {
-        self.create_new = yes;
-        self
-    }
-    /// Cuts the file to length 0 (needs `write`).
-    pub fn truncate(mut self, yes: bool) -> OpenOptions {
-        self.truncate = yes;
-        self
-    }
     /// Opens `path`.
     pub fn open(self, path: impl AsRef<Path>) -> io::Result<File> {
         let path = path.as_ref();

@@ -30,7 +30,6 @@ pub(super) enum End {
 
 #[derive(Debug)]
 pub(super) struct Connection {
-    pub(super) generation: u32,
     pub(super) node: [NodeId; 2],
     pub(super) address: [SocketAddr; 2],
     pub(super) end: [End; 2],
@@ -64,60 +63,61 @@ impl Connection {
     }
 }
 
+#[derive(Debug)]
+struct Slot {
+    /// Which of its connections it holds, or will hold next.
+    generation: u32,
+    connection: Option<Connection>,
+}
+
 /// Slots of connections, reused with another generation.
 #[derive(Debug, Default)]
 pub(super) struct Connections {
-    slots: Vec<Connection>,
+    slots: Vec<Slot>,
     free: Vec<u32>,
 }
 
 impl Connections {
-    /// Takes a slot; `build` gets its generation.
-    pub(super) fn insert(&mut self, build: impl FnOnce(u32) -> Connection) -> ConnectionId {
-        match self.free.pop() {
-            Some(slot) => {
-                let generation = self.slots[slot as usize].generation;
-                self.slots[slot as usize] = build(generation);
-                ConnectionId { slot, generation }
-            }
-            None => {
-                let slot = u32::try_from(self.slots.len()).expect("connections are fewer than 2^32");
-                self.slots.push(build(0));
-                ConnectionId { slot, generation: 0 }
-            }
-        }
+    /// Takes a slot.
+    pub(super) fn insert(&mut self, connection: Connection) -> ConnectionId {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot { generation: 0, connection: None });
+            u32::try_from(self.slots.len() - 1).expect("connections are fewer than 2^32")
+        });
+        let place = &mut self.slots[slot as usize];
+        assert!(place.connection.is_none(), "only a free slot is taken");
+        place.connection = Some(connection);
+        ConnectionId { slot, generation: place.generation }
     }
 
     #[inline]
     pub(super) fn get(&mut self, id: ConnectionId) -> Option<&mut Connection> {
-        self.slots.get_mut(id.slot as usize).filter(|connection| connection.generation == id.generation)
+        let slot = self.slots.get_mut(id.slot as usize).filter(|slot| slot.generation == id.generation)?;
+        slot.connection.as_mut()
     }
 
     /// The connection of an id that was found to be alive in this event or call.
     #[inline]
     pub(super) fn at(&mut self, id: ConnectionId) -> &mut Connection {
-        let connection = &mut self.slots[id.slot as usize];
-        debug_assert_eq!(connection.generation, id.generation);
-        connection
+        let slot = &mut self.slots[id.slot as usize];
+        debug_assert_eq!(slot.generation, id.generation);
+        slot.connection.as_mut().expect("it was found alive, and is freed as the last thing of an event or call")
     }
 
-    /// Every id that may be alive, in slot order.
+    /// Every id that is alive, in slot order.
     pub(super) fn ids(&self) -> Vec<ConnectionId> {
-        let id = |(slot, connection): (usize, &Connection)| ConnectionId {
-            slot: slot as u32,
-            generation: connection.generation,
-        };
-        self.slots.iter().enumerate().map(id).collect()
+        let alive = self.slots.iter().zip(0..).filter(|(slot, _)| slot.connection.is_some());
+        alive.map(|(place, slot)| ConnectionId { slot, generation: place.generation }).collect()
     }
 
     /// Frees the slot if neither application can see the connection any more; true if so.
     pub(super) fn collect(&mut self, id: ConnectionId) -> bool {
-        let connection = &mut self.slots[id.slot as usize];
-        if connection.generation != id.generation || !connection.over() {
+        if !self.at(id).over() {
             return false;
         }
-        connection.generation = connection.generation.wrapping_add(1);
-        connection.pipe = [Pipe::new(), Pipe::new()];
+        let slot = &mut self.slots[id.slot as usize];
+        slot.connection = None;
+        slot.generation = slot.generation.wrapping_add(1);
         self.free.push(id.slot);
         true
     }
@@ -125,5 +125,15 @@ impl Connections {
     /// Connections that an application can still see.
     pub(super) fn live(&self) -> usize {
         self.slots.len() - self.free.len()
+    }
+
+    /// A slot is in use or waits for use once; else two connections would share it.
+    pub(super) fn check_invariants(&self) {
+        let empty = self.slots.iter().filter(|slot| slot.connection.is_none()).count();
+        assert_eq!(empty, self.free.len(), "every empty slot waits for use");
+        let mut free = self.free.clone();
+        free.sort_unstable();
+        free.dedup();
+        assert_eq!(free.len(), self.free.len(), "a slot was freed twice");
     }
 }

@@ -19,11 +19,10 @@ impl Net {
     /// Begins to connect `here` to `to`.
     pub(super) fn connect(&mut self, world: &World, here: NodeId, to: SocketAddr) -> io::Result<ConnectionId> {
         let target = target(world, here, to);
-        let port = self.ports.take(here).ok_or(io::ErrorKind::AddrNotAvailable)?;
+        let port = self.ports.take(here, |_| false).ok_or(io::ErrorKind::AddrNotAvailable)?;
         let ip = if target.loopback { IpAddr::V4(Ipv4Addr::LOCALHOST) } else { here.ip() };
         let peer = if to.ip().is_unspecified() { SocketAddr::new(ip, to.port()) } else { to };
-        let id = self.connections.insert(|generation| Connection {
-            generation,
+        let id = self.connections.insert(Connection {
             node: [here, target.node.unwrap_or(here)],
             address: [SocketAddr::new(ip, port), peer],
             end: [End::Connecting, End::Connecting],
@@ -158,8 +157,15 @@ impl Net {
     pub(super) fn handshake_ends(&mut self, world: &World, id: ConnectionId, attempt: u8) {
         let connection = self.connections.at(id);
         let (from, to) = connection.route(CLIENT);
-        if connection.end[SERVER] != End::SynReceived {
-            return;
+        let end = connection.end[SERVER];
+        match end {
+            End::SynReceived => {}
+            // The server's process or node went down behind its answer. A later attempt stands for a repeated answer, and a
+            // kernel that knows nothing repeats none.
+            End::Gone if attempt == 0 && world.at(to).up.get() && !self.blocked(from, to) => {
+                return self.reset_towards(world, id, CLIENT);
+            }
+            _ => return,
         }
         if self.blocked(from, to) {
             if attempt >= ANSWERS {

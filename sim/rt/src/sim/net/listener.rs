@@ -16,6 +16,8 @@ use std::task::{Context, Poll, Waker};
 pub(super) struct Listener {
     queue: VecDeque<ConnectionId>,
     waker: Option<Waker>,
+    /// Its port number was drawn and is to be given back; one that was asked for may also be a connection's.
+    holds_port: bool,
 }
 
 impl Listener {
@@ -51,28 +53,36 @@ impl Listeners {
         self.0.range(of_port).any(|(&(_, _, other), _)| other.overlaps(scope))
     }
 
-    pub(super) fn remove_node(&mut self, node: NodeId) {
-        self.0.retain(|&(owner, _, _), _| owner != node);
+    /// Removes every socket of the node; the ports to be given back.
+    pub(super) fn remove_node(&mut self, node: NodeId) -> Vec<u16> {
+        let removed = self.0.extract_if(.., |&(owner, _, _), _| owner == node);
+        removed.filter(|(_, listener)| listener.holds_port).map(|((_, port, _), _)| port).collect()
     }
 }
 
 impl Net {
     fn listen(&mut self, node: NodeId, address: SocketAddr) -> io::Result<(Key, SocketAddr)> {
         let scope = scope_on(node, address.ip()).ok_or(io::ErrorKind::AddrNotAvailable)?;
+        let holds_port = address.port() == 0;
         let port = match address.port() {
-            0 => self.ports.take(node).ok_or(io::ErrorKind::AddrInUse)?,
+            0 => {
+                let taken = |port| self.listeners.taken(node, port, scope);
+                self.ports.take(node, taken).ok_or(io::ErrorKind::AddrInUse)?
+            }
             port if self.listeners.taken(node, port, scope) => return Err(io::ErrorKind::AddrInUse.into()),
             port => port,
         };
         let key = (node, port, scope);
-        self.listeners.0.insert(key, Listener { queue: VecDeque::new(), waker: None });
+        self.listeners.0.insert(key, Listener { queue: VecDeque::new(), waker: None, holds_port });
         Ok((key, SocketAddr::new(address.ip(), port)))
     }
 
     /// The application closes its listening socket: what nobody accepted is reset.
     fn unlisten(&mut self, world: &World, key: Key) {
         let Some(listener) = self.listeners.0.remove(&key) else { return };
-        self.ports.release(key.0, key.1);
+        if listener.holds_port {
+            self.ports.release(key.0, key.1);
+        }
         for id in listener.queue {
             if let Some(connection) = self.connections.get(id)
                 && connection.end[SERVER] != End::Gone

@@ -141,7 +141,12 @@ impl Net {
             End::SynReceived => {
                 debug_assert_eq!(side, 0, "only the server's side waits for the handshake to end");
                 self.establish(world, id);
-                self.connections.get(id).is_some_and(|connection| connection.end[SERVER] == End::Open)
+                let open = self.connections.get(id).map(|connection| connection.end[SERVER] == End::Open);
+                if open == Some(false) {
+                    // Nobody listens any more, and a reset has left.
+                    self.unacknowledged(world, id, side);
+                }
+                open == Some(true)
             }
             // The application has closed: there is nobody to read the data. A bare end is expected.
             End::Closed if !data => true,
