@@ -163,7 +163,7 @@ fn cluster(reader: &Reader<'_>) -> Result<ClusterConfig, ConfigError> {
         delay_levels: reader.delay_levels("messageDelayLevel", DELAY_LEVELS)?,
         region_id: reader.text("regionId", "DefaultRegion"),
         trace_on: reader.flag("traceOn", true)?,
-        offset_merge: reader.flag("hotfireOffsetMerge", true)?,
+        recover_from_slave: reader.flag("hotfireRecoverFromSlave", true)?,
     })
 }
 
@@ -289,7 +289,7 @@ fn timing(reader: &Reader<'_>) -> Result<Timing, ConfigError> {
         client_scan_period: standard.client_scan_period,
         slave_sync_period: reader.millis("hotfireSlaveSyncPeriod", standard.slave_sync_period)?,
         slave_sync_timeout: standard.slave_sync_timeout,
-        offset_merge_timeout: reader.millis("hotfireOffsetMergeTimeout", standard.offset_merge_timeout)?,
+        recover_timeout: reader.millis("hotfireRecoverFromSlaveTimeout", standard.recover_timeout)?,
         delay_persist_period: reader.millis("flushDelayOffsetInterval", standard.delay_persist_period)?,
         delay_scan_period: standard.delay_scan_period,
         lock_expiry: standard.lock_expiry,

@@ -1,6 +1,8 @@
-//! The binary `hotfire`: a name server or a broker of RocketMQ.
+//! The binary `hotfire`: a name server or a broker of RocketMQ, and a load that checks them.
+use broker::load::{BODY_BYTES_MIN, LoadConfig};
 use broker::{Config, Role};
 use clap::{Args, Parser, Subcommand};
+use rt::time::Duration;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -9,15 +11,17 @@ use std::process::ExitCode;
 #[command(name = "hotfire", version, about = "A name server or a broker of RocketMQ")]
 struct CommandLine {
     #[command(subcommand)]
-    role: RoleCommand,
+    task: Task,
 }
 
 #[derive(Subcommand)]
-enum RoleCommand {
+enum Task {
     /// Tell clients which broker has which topic.
     Namesrv(Options),
     /// Keep messages.
     Broker(Options),
+    /// Send messages and check that each acknowledged one is consumed.
+    Load(LoadOptions),
 }
 
 #[derive(Args)]
@@ -36,13 +40,61 @@ struct Options {
     print: bool,
 }
 
+#[derive(Args)]
+struct LoadOptions {
+    /// The name servers, `host:port` separated by `;`.
+    #[arg(short = 'n', value_name = "ADDR", value_delimiter = ';', required = true, value_parser = host_and_port)]
+    name_servers: Vec<String>,
+    /// Created with 4 queues if it is missing.
+    #[arg(long, default_value = "hotfire_load")]
+    topic: String,
+    /// How many messages.
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+    messages: u64,
+    /// Length of each body.
+    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(BODY_BYTES_MIN as i64..=4 << 20))]
+    body_bytes: u32,
+    /// Sends that wait for an answer at a time.
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    in_flight: u32,
+    /// The run fails after that long: a number with `ms`, `s` or `m`.
+    #[arg(long, value_name = "TIME", default_value = "120s", value_parser = duration)]
+    time_limit: Duration,
+}
+
+impl LoadOptions {
+    fn config(self) -> LoadConfig {
+        LoadConfig {
+            name_servers: self.name_servers,
+            topic: self.topic,
+            messages: self.messages,
+            body_bytes: self.body_bytes as usize,
+            in_flight: self.in_flight as usize,
+            time_limit: self.time_limit,
+        }
+    }
+}
+
+fn host_and_port(text: &str) -> Result<String, &'static str> {
+    let parts =
+        text.rsplit_once(':').filter(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0));
+    parts.map(|_| text.to_owned()).ok_or("expected host:port")
+}
+
+fn duration(text: &str) -> Result<Duration, &'static str> {
+    const EXPECTED: &str = "expected a number with ms, s or m";
+    let unit = text.find(|c: char| !c.is_ascii_digit()).ok_or(EXPECTED)?;
+    let number: u32 = text[..unit].parse().map_err(|_| EXPECTED)?;
+    match &text[unit..] {
+        "ms" => Ok(Duration::from_millis(number.into())),
+        "s" => Ok(Duration::from_secs(number.into())),
+        "m" => Ok(Duration::from_secs(u64::from(number) * 60)),
+        _ => Err(EXPECTED),
+    }
+}
+
 fn main() -> ExitCode {
-    let command_line = CommandLine::parse();
-    let (role, options) = match command_line.role {
-        RoleCommand::Namesrv(options) => (Role::NameServer, options),
-        RoleCommand::Broker(options) => (Role::Broker, options),
-    };
-    process::start(role, options)
+    process::start(CommandLine::parse().task)
 }
 
 /// A run that failed.
@@ -75,21 +127,22 @@ async fn configuration(role: Role, options: &Options) -> Result<Config, String> 
 
 #[cfg(madsim)]
 mod process {
-    use super::{Config, Options, Role, USAGE};
+    use super::{Config, LoadOptions, Role, Task, USAGE};
     use std::io::Write;
     use std::process::ExitCode;
 
     /// Simulated sockets and disks serve nobody.
-    pub fn start(role: Role, options: Options) -> ExitCode {
-        let name = match role {
-            Role::NameServer => "namesrv",
-            Role::Broker => "broker",
+    pub fn start(task: Task) -> ExitCode {
+        let (name, print) = match task {
+            Task::Namesrv(options) => ("namesrv -c FILE", options.print),
+            Task::Broker(options) => ("broker -c FILE", options.print),
+            Task::Load(_) => ("load -n ADDR", false),
         };
         // Not reached by this build: its settings are only read for real.
-        let _ = (super::configuration, super::FAILURE, Config::default(), options.print);
+        let _ = (super::configuration, super::FAILURE, Config::default(), Role::Broker, LoadOptions::config, print);
         let told = writeln!(
             std::io::stderr(),
-            "hotfire: this build is for the simulator and cannot serve; use: cargo prod run --release -- {name} -c FILE"
+            "hotfire: this build is for the simulator and cannot serve; use: cargo prod run --release -- {name}"
         );
         drop(told);
         ExitCode::from(USAGE)
@@ -98,7 +151,8 @@ mod process {
 
 #[cfg(not(madsim))]
 mod process {
-    use super::{Config, FAILURE, Options, Role, USAGE};
+    use super::{Config, FAILURE, Options, Role, Task, USAGE};
+    use broker::load::LoadConfig;
     use rt::sync::CancellationToken;
     use rt::task::TaskGroup;
     use std::io::{IsTerminal, Write};
@@ -112,7 +166,7 @@ mod process {
         Run(String),
     }
 
-    pub fn start(role: Role, options: Options) -> ExitCode {
+    pub fn start(task: Task) -> ExitCode {
         let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
         tracing_subscriber::fmt()
             .with_env_filter(filter)
@@ -120,7 +174,7 @@ mod process {
             .with_ansi(std::io::stderr().is_terminal())
             .with_target(false)
             .init();
-        let ended = match rt::block_on(serve(role, options)) {
+        let ended = match rt::block_on(perform(task)) {
             Ok(ended) => ended,
             Err(error) => Err(Failure::Run(format!("no runtime: {error}"))),
         };
@@ -132,6 +186,21 @@ mod process {
         // Nothing can be done about a closed standard error.
         let _ = writeln!(std::io::stderr(), "hotfire: {text}");
         ExitCode::from(code)
+    }
+
+    async fn perform(task: Task) -> Result<(), Failure> {
+        match task {
+            Task::Namesrv(options) => serve(Role::NameServer, options).await,
+            Task::Broker(options) => serve(Role::Broker, options).await,
+            Task::Load(options) => load(options.config()).await,
+        }
+    }
+
+    async fn load(config: LoadConfig) -> Result<(), Failure> {
+        let summary = broker::load::run(config).await.map_err(|error| Failure::Run(with_causes(&error)))?;
+        // Whoever closed standard output does not want it.
+        let _ = write!(std::io::stdout(), "{summary}");
+        Ok(())
     }
 
     async fn serve(role: Role, options: Options) -> Result<(), Failure> {

@@ -14,6 +14,7 @@ use rt::sync::{CancellationToken, Notify};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 /// Which consumers are to run, and those that do. Clones are the same roster.
 #[derive(Clone, Default)]
@@ -98,8 +99,12 @@ pub fn boot(
         let _ = rt::world::spawn_on(node, async move {
             let token = CancellationToken::new();
             let client = ClientInstance::start(instance, &token).expect("the configuration is made here");
-            let recording =
-                Recording { client: name.clone(), group: consumer.group.clone(), recorder: recorder.clone() };
+            let recording = Recording {
+                client: name.clone(),
+                group: consumer.group.clone(),
+                work: consumer.work,
+                recorder: recorder.clone(),
+            };
             let topics = vec![(TOPIC.to_owned(), TagExpression::all())];
             let started = PushConsumer::start(&client, config(&consumer), topics, Arc::new(recording)).await;
             let running = Arc::new(started.expect("the first of its instance, with a sound configuration"));
@@ -131,11 +136,14 @@ fn config(consumer: &Consumer) -> ConsumerConfig {
 struct Recording {
     client: String,
     group: String,
+    work: Duration,
     recorder: Recorder,
 }
 
 impl Listener for Recording {
     fn consume(&self, messages: Vec<StoredMessage>, context: ConsumeContext) -> BoxFuture<'static, ConsumeOutcome> {
+        let (client, recorder, mut work) = (self.client.clone(), self.recorder.clone(), Duration::ZERO);
+        let mut begun = Vec::new();
         for message in messages {
             let ask = Ask::Consume {
                 group: self.group.clone(),
@@ -144,8 +152,15 @@ impl Listener for Recording {
                 key: message.properties.keys().next().unwrap_or_default().to_owned(),
                 reconsume_times: message.reconsume_times,
             };
-            self.recorder.invoke(&self.client, ask).ok(Told::Consumed);
+            work += self.work * u32::try_from(message.queue_offset.0.rem_euclid(3)).expect("below 3");
+            begun.push(recorder.invoke(&client, ask));
         }
-        Box::pin(std::future::ready(ConsumeOutcome::Success))
+        Box::pin(async move {
+            if !work.is_zero() {
+                rt::time::sleep(work).await;
+            }
+            begun.into_iter().for_each(|asked| asked.ok(Told::Consumed));
+            ConsumeOutcome::Success
+        })
     }
 }

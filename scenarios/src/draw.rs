@@ -63,16 +63,18 @@ pub fn fail_over_profile() -> impl Strategy<Value = Plan> {
         let duration = Duration::from_secs(seconds);
         let clients = clients(2, 2);
         let operations = busy(&clients, duration);
-        (faults(&cluster, &clients, duration), Just((schedule, cluster, network, clients, operations, duration)))
-            .prop_map(|(faults, (schedule, cluster, network, clients, operations, duration))| Plan {
+        let faults = faults(&cluster, &clients, duration);
+        (faults, work(), Just((schedule, cluster, network, clients, operations, duration))).prop_map(
+            |(faults, work, (schedule, cluster, network, clients, operations, duration))| Plan {
                 schedule,
                 cluster,
                 network,
-                clients,
+                clients: clients.working(work),
                 operations,
                 faults,
                 duration,
-            })
+            },
+        )
     })
 }
 
@@ -84,8 +86,8 @@ pub fn rebalance_profile() -> impl Strategy<Value = Plan> {
             let clients = clients(1, members);
             let moves = vec((1..=members, 1_u64..seconds, any::<bool>()), 2..8);
             let faults = faults(&cluster, &clients, duration);
-            (moves, faults, Just((schedule, cluster, network, clients, duration))).prop_map(
-                |(moves, mut faults, (schedule, cluster, network, clients, duration))| {
+            (moves, faults, work(), Just((schedule, cluster, network, clients, duration))).prop_map(
+                |(moves, mut faults, work, (schedule, cluster, network, clients, duration))| {
                     faults.truncate(2);
                     let mut operations = busy(&clients, duration);
                     operations.retain(
@@ -95,16 +97,26 @@ pub fn rebalance_profile() -> impl Strategy<Value = Plan> {
                         let (consumer, at) = (format!("consumer-{member}"), Duration::from_secs(at));
                         if joins { Operation::Join { consumer, at } } else { Operation::Leave { consumer, at } }
                     }));
-                    Plan { schedule, cluster, network, clients, operations, faults, duration }
+                    Plan { schedule, cluster, network, clients: clients.working(work), operations, faults, duration }
                 },
             )
         },
     )
 }
 
+/// Listeners that are done at once, or that hold several messages at most times.
+fn work() -> impl Strategy<Value = Duration> {
+    prop_oneof![1 => Just(Duration::ZERO), 1 => (1_u64..300).prop_map(ms)]
+}
+
 /// Clients of one clustering group.
 pub fn clients(producers: u32, consumers: usize) -> Clients {
-    let consumer = Consumer { group: GROUP.into(), model: Model::Clustering, persist_interval: Duration::from_secs(5) };
+    let consumer = Consumer {
+        group: GROUP.into(),
+        model: Model::Clustering,
+        persist_interval: Duration::from_secs(5),
+        work: Duration::ZERO,
+    };
     Clients { producers, consumers: vec![consumer; consumers] }
 }
 

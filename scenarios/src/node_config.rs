@@ -48,7 +48,7 @@ pub fn broker(cluster: &Cluster, node: &str, addresses: &BTreeMap<String, IpAddr
         ("mappedFileSizeConsumeQueue", "2000".to_owned()),
         ("autoCreateTopicEnable", "false".to_owned()),
         ("slaveReadEnable", cluster.slave_read.to_string()),
-        ("hotfireOffsetMerge", cluster.recover_from_slave.to_string()),
+        ("hotfireRecoverFromSlave", cluster.recover_from_slave.to_string()),
     ];
     let mut text = String::new();
     for (key, value) in settings {

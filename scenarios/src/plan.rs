@@ -126,6 +126,10 @@ pub struct Consumer {
     /// How often progress is persisted; a long time leaves it to the commit flags of pulls.
     #[serde(with = "sim::duration")]
     pub persist_interval: Duration,
+    /// How long its listener works on a message: none, one or two times that, by the message's offset, so that messages are
+    /// finished in another order than they came.
+    #[serde(default, with = "sim::duration", skip_serializing_if = "Duration::is_zero")]
+    pub work: Duration,
 }
 
 /// Message model.
@@ -218,6 +222,13 @@ impl Clients {
             .enumerate()
             .map(|(index, consumer)| (format!("consumer-{}", index + 1), consumer))
             .collect()
+    }
+
+    /// The same clients with listeners that work so long.
+    #[must_use]
+    pub fn working(mut self, work: Duration) -> Clients {
+        self.consumers.iter_mut().for_each(|consumer| consumer.work = work);
+        self
     }
 
     /// The groups, each once.

@@ -139,17 +139,26 @@ pub fn run(registry: &Registry, options: &Options, mut tell: impl FnMut(&str)) -
         let program = scratch.build_mutant(mutant)?;
         tell(&format!("{}: running", mutant.name));
         let row = hunt(registry, options, mutant, program)?;
+        tell(&format!("{}: {}", mutant.name, fate(&row)));
         let seeds = used.entry(mutant.metadata.scenarios.clone()).or_default();
         *seeds = row.seeds.max(*seeds);
         rows.push(row);
     }
+    // Kept before the clean code is judged: builds are slow, and what the mutants did stays true.
+    scratch.store("mutants.json", &serde_json::to_string_pretty(&rows).expect("rows are plain data"))?;
+    scratch.store("mutants.txt", &to_text(&rows))?;
     for (scenarios, seeds) in used {
         tell(&format!("the clean code on {seeds} seeds of {}", scenarios.join(" ")));
         expect_clean(registry, options, &scenarios, seeds, clean.clone())?;
     }
-    scratch.store("mutants.json", &serde_json::to_string_pretty(&rows).expect("rows are plain data"))?;
-    scratch.store("mutants.txt", &to_text(&rows))?;
     Ok(rows)
+}
+
+fn fate(row: &Row) -> String {
+    match &row.kill {
+        Some(Kill { invariant, scenario, seed }) => format!("killed by {invariant:?} in {scenario} at seed {seed}"),
+        None => format!("survived {} seeds", row.seeds),
+    }
 }
 
 fn hunt(registry: &Registry, options: &Options, mutant: &Mutant, program: PathBuf) -> Result<Row, MutantError> {

@@ -48,7 +48,8 @@ pub use send::{
 };
 pub use sync::{
     ExchangeHaInfo, GetAllSubscriptionGroupRequest, GetAllSubscriptionGroupResponse, GetAllTopicConfigRequest,
-    GetAllTopicConfigResponse, LogDigestRequest, LogDigestResponse, ResetMasterFlushOffsetRequest,
+    GetAllTopicConfigResponse, LogDigestRequest, LogDigestResponse, ReadLogRequest, ReadLogResponse,
+    ResetMasterFlushOffsetRequest,
 };
 
 use crate::error::HeaderError;

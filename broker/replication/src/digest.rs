@@ -6,7 +6,7 @@ use crate::error::CompareError;
 use crate::master::HaMaster;
 use protocol::header::{LogDigestRequest, LogDigestResponse};
 use protocol::{Command, PhysicalOffset, RequestCode, ResponseCode};
-use remoting::Client;
+use remoting::{Client, RemotingError};
 use std::net::SocketAddr;
 use std::time::Duration;
 use store::Store;
@@ -71,7 +71,7 @@ pub(crate) struct Questioner<'a> {
 impl Questioner<'_> {
     /// Tells the master who owns the HA connection and asks for its bounds. `None`: the master does not know the request.
     pub(crate) async fn announce(&self) -> Result<Option<Bounds>, CompareError> {
-        let answer = self.ask(PhysicalOffset::ZERO, PhysicalOffset::ZERO).await;
+        let answer = bounds_in(self.ask(PhysicalOffset::ZERO, PhysicalOffset::ZERO).await?);
         if let Err(CompareError::Refused { code }) = &answer
             && *code == ResponseCode::RequestCodeNotSupported.as_i32()
         {
@@ -82,24 +82,43 @@ impl Questioner<'_> {
 
     /// The digest of the master's log in `from..to`, which must lie inside it.
     pub(crate) async fn digest(&self, from: PhysicalOffset, to: PhysicalOffset) -> Result<String, CompareError> {
-        assert!(from < to);
-        let answer = self.ask(from, to).await?;
-        if answer.digest_end != to {
-            return Err(CompareError::Range { from, asked: to, answered: answer.digest_end });
-        }
-        Ok(answer.digest)
+        digest_in(self.ask(from, to).await?, from, to)
     }
 
-    async fn ask(&self, from: PhysicalOffset, to: PhysicalOffset) -> Result<LogDigestResponse, CompareError> {
+    async fn ask(&self, from: PhysicalOffset, to: PhysicalOffset) -> Result<Command, RemotingError> {
         let request = Command::request(RequestCode::LogDigest, &LogDigestRequest { from, to })
             .with_ext(SLAVE_ID, self.slave_id)
             .with_ext(SLAVE_HA_ADDRESS, self.ha_local.to_string());
-        let answer = self.client.request(self.master, request, self.timeout).await?;
-        if answer.response_code() != Some(ResponseCode::Success) {
-            return Err(CompareError::Refused { code: answer.code });
-        }
-        Ok(answer.header()?)
+        self.client.request(self.master, request, self.timeout).await
     }
+}
+
+/// The digest of another broker's log in `from..to`, which must lie inside it, asked without the announcement of a slave.
+pub(crate) async fn digest_at(
+    client: &Client,
+    address: &str,
+    from: PhysicalOffset,
+    to: PhysicalOffset,
+    timeout: Duration,
+) -> Result<String, CompareError> {
+    let request = Command::request(RequestCode::LogDigest, &LogDigestRequest { from, to });
+    digest_in(client.request(address, request, timeout).await?, from, to)
+}
+
+fn digest_in(answer: Command, from: PhysicalOffset, to: PhysicalOffset) -> Result<String, CompareError> {
+    assert!(from < to);
+    let answer = bounds_in(answer)?;
+    if answer.digest_end != to {
+        return Err(CompareError::Range { from, asked: to, answered: answer.digest_end });
+    }
+    Ok(answer.digest)
+}
+
+fn bounds_in(answer: Command) -> Result<LogDigestResponse, CompareError> {
+    if answer.response_code() != Some(ResponseCode::Success) {
+        return Err(CompareError::Refused { code: answer.code });
+    }
+    Ok(answer.header()?)
 }
 
 /// A digest as it is compared: as text.

@@ -132,6 +132,49 @@ pub enum CompareError {
     Read(#[from] ReadError),
 }
 
+/// A slave did not tell or give what its log has beyond its master's.
+#[derive(Debug, thiserror::Error)]
+pub enum RegainError {
+    /// The slave did not answer.
+    #[error("slave was not reached")]
+    Remoting(#[from] RemotingError),
+    /// No connection or no answer in time.
+    #[error("no answer from the slave within {after:?}")]
+    Timeout {
+        /// The limit.
+        after: Duration,
+    },
+    /// The slave answered with an error code.
+    #[error("slave refused with code {code}")]
+    Refused {
+        /// The response code.
+        code: i32,
+    },
+    /// The slave's answer lacks a field.
+    #[error("slave's answer cannot be read")]
+    Answer(#[from] HeaderError),
+    /// The slave is still syncing what it has.
+    #[error("slave can read its log up to {readable} only, of {written}")]
+    Unsettled {
+        /// End of what it can read.
+        readable: PhysicalOffset,
+        /// End of what it has.
+        written: PhysicalOffset,
+    },
+    /// The ends of the logs could not be compared.
+    #[error("logs cannot be compared")]
+    Compare(#[from] CompareError),
+    /// The slave has no byte any more where its log went on before.
+    #[error("slave's log has nothing at {at} any more")]
+    Gone {
+        /// The master's end.
+        at: PhysicalOffset,
+    },
+    /// The own store refused the bytes.
+    #[error("append failed")]
+    Append(#[from] ReplicaError),
+}
+
 /// Why a slave's connection to its master ended, or was not used.
 #[derive(Debug, thiserror::Error)]
 pub enum SlaveFault {

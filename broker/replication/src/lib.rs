@@ -15,6 +15,8 @@
 //! | `master` | [`HaMaster`]: the listening shell around `master_core` and `acks` |
 //! | `slave` | [`HaSlave`]: the connecting shell around `slave_core` and `common_prefix` |
 //! | `digest` | LOG_DIGEST, the comparison request, at both ends: [`answer_log_digest`] |
+//! | `regain_rule` | what a returning master takes from which slave, and when it has heard enough of them (pure) |
+//! | `regain` | [`Regain`]: the shell around it, and READ_LOG at both ends: [`answer_read_log`] |
 //! | `ack_rule` | [`AckRule`]: how many copies a put waits for (pure) |
 //! | `config`, `error` | limits and failures |
 //!
@@ -23,6 +25,7 @@
 //!   closes the connection with nothing appended.
 //! - A report beyond what was sent on that connection, or beyond the master's readable end, closes the connection and acknowledges nothing.
 //! - Copies are counted by slave, not by connection.
+//! - A master takes from a slave only what follows its whole log, before it appends anything itself and before it lets a slave in.
 //! - Nothing beyond the master's readable end leaves it: with synchronous flush a slave never holds what the master may still lose.
 
 #![deny(clippy::host_endian_bytes, clippy::little_endian_bytes)]
@@ -37,6 +40,8 @@ mod error;
 mod golden_tests;
 mod master;
 mod master_core;
+mod regain;
+mod regain_rule;
 mod slave;
 mod slave_core;
 mod wire;
@@ -44,6 +49,8 @@ mod wire;
 pub use ack_rule::{AckRule, InSyncReplicasNotEnough};
 pub use config::{DivergencePolicy, HaMasterConfig, HaSlaveConfig, MasterAddr};
 pub use digest::answer_log_digest;
-pub use error::{CompareError, HaError, ReplicationWaitError, SlaveFault, StreamFault};
+pub use error::{CompareError, HaError, RegainError, ReplicationWaitError, SlaveFault, StreamFault};
 pub use master::{HaMaster, SlaveState};
+pub use regain::{Regain, Regained, answer_read_log};
+pub use regain_rule::slaves_to_hear;
 pub use slave::{HaSlave, HaSlaveState, SlavePhase};

@@ -58,6 +58,8 @@ struct Shared {
     store: Arc<Store>,
     state: Mutex<State>,
     stop: CancellationToken,
+    /// Cancelled when slaves may come in.
+    open: CancellationToken,
 }
 
 #[derive(Debug, Default)]
@@ -92,6 +94,20 @@ impl HaMaster {
         store: Arc<Store>,
         parent: &CancellationToken,
     ) -> Result<HaMaster, HaError> {
+        let master = HaMaster::bind(config, store, parent).await?;
+        master.open();
+        Ok(master)
+    }
+
+    /// Takes the port and turns every slave away until [`open`](Self::open): the log may still become longer otherwise than by appends.
+    ///
+    /// # Errors
+    /// The port cannot be listened on.
+    pub async fn bind(
+        config: HaMasterConfig,
+        store: Arc<Store>,
+        parent: &CancellationToken,
+    ) -> Result<HaMaster, HaError> {
         assert!(config.batch_bytes > 0);
         assert!(config.slaves_max > 0);
         let addr = config.listen;
@@ -100,9 +116,14 @@ impl HaMaster {
         let acceptor = TaskGroup::child_of(parent);
         let connections = Arc::new(TaskGroup::child_of(parent));
         let stop = connections.token().clone();
-        let shared = Arc::new(Shared { config, store, state: Mutex::default(), stop });
+        let shared = Arc::new(Shared { config, store, state: Mutex::default(), stop, open: CancellationToken::new() });
         acceptor.spawn(accept(Arc::clone(&shared), Arc::clone(&connections), listener, acceptor.token().clone()));
         Ok(HaMaster { local_addr, shared, acceptor, connections })
+    }
+
+    /// Lets slaves in from now on.
+    pub fn open(&self) {
+        self.shared.open.cancel();
     }
 
     /// The address it listens on.
@@ -386,6 +407,10 @@ async fn accept(shared: Arc<Shared>, connections: Arc<TaskGroup>, listener: TcpL
             accepted = listener.accept() => accepted,
         };
         match accepted {
+            Ok((_, addr)) if !shared.open.is_cancelled() => {
+                rt::probe!("replication.slave_before_open");
+                info!(slave = %addr, "slave turned away: the log is not known to be whole yet");
+            }
             Ok((socket, addr)) => {
                 if let Err(error) = socket.set_nodelay(true) {
                     info!(slave = %addr, %error, "slave lost before it was served");

@@ -127,7 +127,16 @@ pub(crate) async fn view_message(broker: &Broker, call: &Call) -> Result<Command
     Ok(call.ok().with_body(record))
 }
 
-/// LOG_DIGEST: a slave compares its log with this one.
+/// LOG_DIGEST: a slave compares its log with this one, or a master that returns its own. A master that is not whole says nothing: its
+/// slave would cut what it is about to get back.
 pub(crate) async fn log_digest(broker: &Broker, call: &Call) -> Result<Command, Refusal> {
+    if !broker.is_slave() && !broker.is_whole() {
+        return Err(Refusal::ServiceNotAvailable);
+    }
     Ok(replication::answer_log_digest(&broker.store, broker.replicas.master(), &call.request).await)
+}
+
+/// READ_LOG: a master that returns takes back what it lost.
+pub(crate) async fn read_log(broker: &Broker, call: &Call) -> Result<Command, Refusal> {
+    Ok(replication::answer_read_log(&broker.store, &call.request).await)
 }

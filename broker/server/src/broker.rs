@@ -61,6 +61,8 @@ pub(crate) struct Broker {
     pub closing: CancellationToken,
     /// Cancelled when the broker begins to serve; requests wait for it.
     pub serving: CancellationToken,
+    /// Cancelled when this broker's log is known to lack nothing that was acknowledged: see [`crate::regain`].
+    whole: CancellationToken,
     addresses: OnceLock<Addresses>,
     booted: Instant,
     pub booted_ms: i64,
@@ -106,6 +108,7 @@ impl Broker {
             master_found: Notify::new(),
             closing: shutdown.child_token(),
             serving: CancellationToken::new(),
+            whole: CancellationToken::new(),
             addresses: OnceLock::new(),
             background,
             booted: Instant::now(),
@@ -137,6 +140,26 @@ impl Broker {
 
     pub fn is_slave(&self) -> bool {
         self.config.role == BrokerRole::Slave
+    }
+
+    /// Whether the log is known to lack nothing that was acknowledged. Never true of a slave; a master that has just started learns it
+    /// from its slaves.
+    pub fn is_whole(&self) -> bool {
+        self.whole.is_cancelled()
+    }
+
+    /// Returns when the broker is whole.
+    pub async fn wait_whole(&self) {
+        self.whole.cancelled().await;
+    }
+
+    /// From now on messages are taken and slaves let in.
+    pub fn set_whole(&self) {
+        assert!(!self.is_slave());
+        self.whole.cancel();
+        if let Some(ha) = self.replicas.master() {
+            ha.open();
+        }
     }
 
     /// Fixes the addresses once the sockets are bound: a port 0 in the configuration becomes the one the system chose.

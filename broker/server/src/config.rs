@@ -55,9 +55,10 @@ pub struct ClusterConfig {
     pub region_id: String,
     /// `traceOn`, told to producers.
     pub trace_on: bool,
-    /// Hotfire: master and slave keep the greater progress of both when the master returns and when the slave copies
-    /// (`hotfireOffsetMerge`). Off: Apache's rule, the slave takes the master's table as it is.
-    pub offset_merge: bool,
+    /// Hotfire: a master that starts takes from its slaves what they have and it lost, the end of the log and progress, and a slave keeps
+    /// the greater progress when it copies (`hotfireRecoverFromSlave`). Off: Apache's rule, the slave takes the master's table as it is,
+    /// and what only it had is lost.
+    pub recover_from_slave: bool,
 }
 
 /// What one broker process is told.
@@ -134,8 +135,9 @@ pub struct Timing {
     pub slave_sync_period: Duration,
     /// How long the master may take to answer one of those copies.
     pub slave_sync_timeout: Duration,
-    /// How long a returning master may take to ask its slaves for their progress before it serves.
-    pub offset_merge_timeout: Duration,
+    /// How long a master that starts asks slaves that do not answer, before it goes on without them or, if it must hear from them,
+    /// serves reads only.
+    pub recover_timeout: Duration,
     /// `flushDelayOffsetInterval`.
     pub delay_persist_period: Duration,
     /// Pause between two looks at a delay queue whose head is not due.
@@ -163,7 +165,7 @@ impl Timing {
             client_scan_period: Duration::from_secs(10),
             slave_sync_period: Duration::from_secs(10),
             slave_sync_timeout: Duration::from_secs(3),
-            offset_merge_timeout: Duration::from_secs(3),
+            recover_timeout: Duration::from_secs(3),
             delay_persist_period: Duration::from_secs(10),
             delay_scan_period: Duration::from_millis(100),
             lock_expiry: Duration::from_secs(60),

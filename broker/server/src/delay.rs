@@ -129,6 +129,8 @@ pub(crate) fn start(broker: &Arc<Broker>, tasks: &TaskGroup) {
 }
 
 async fn run(broker: &Broker, level: i32, delay: Duration) {
+    // Nothing can be stored before.
+    broker.wait_whole().await;
     loop {
         let pause = match deliver_due(broker, level, delay).await {
             Ok(pause) => pause,

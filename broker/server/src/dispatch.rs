@@ -120,6 +120,7 @@ async fn serve(broker: &Arc<Broker>, call: &Call) -> Result<Command, Refusal> {
         C::GetBrokerHaStatus => admin::ha_status(broker, call),
         C::ViewMessageById => admin::view_message(broker, call).await,
         C::LogDigest => admin::log_digest(broker, call).await,
+        C::ReadLog => admin::read_log(broker, call).await,
         _ => Err(Refusal::NotSupported(call.request.code)),
     }
 }

@@ -18,6 +18,7 @@
 //! | `topic_requests`, `topics`, `group_requests`, `groups` | topics and subscription groups |
 //! | `admin` | what mqadmin asks for |
 //! | `registration`, `slave_sync` | talking to name servers, and to the master |
+//! | `regain` | a master's start: what its slaves have and it lost |
 //! | `schedule` | everything periodic |
 //! | `reply` | errors and outcomes to response codes |
 //!
@@ -48,6 +49,7 @@ mod producers;
 mod pull;
 mod put;
 mod refusal;
+mod regain;
 mod registration;
 mod replicas;
 mod reply;

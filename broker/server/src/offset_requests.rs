@@ -74,7 +74,7 @@ pub(crate) fn update(broker: &Broker, call: &Call) -> Result<Command, Refusal> {
 }
 
 /// Stores a client's progress. On a master it cannot pass the end of the queue: a client that read more than is left after a lost
-/// suffix must not skip what is written there next.
+/// suffix must not skip what is written there next. (A master that is not whole may get that suffix back: it waits with this.)
 pub(crate) fn commit(
     broker: &Broker,
     topic: &str,
@@ -84,7 +84,7 @@ pub(crate) fn commit(
     source: CommitSource,
 ) -> Committed {
     let mut offset = offset;
-    if !broker.is_slave() {
+    if broker.is_whole() {
         let (_, end) = bounds(broker, topic, queue_id);
         if offset > end.get() {
             warn!(topic, group, queue_id, offset, end = end.get(), "commit above the end of the queue, lowered to it");

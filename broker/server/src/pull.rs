@@ -234,14 +234,14 @@ async fn look(broker: &Broker, pull: &Pull) -> Result<Look, Refusal> {
 
 /// Where the reader should pull next. A slave sends a reader that is not far behind back to the master, and never corrects an
 /// offset, because its log may be shorter than the master's. While it has no master its readers have nobody to go to: they
-/// wait here, instead of asking again and again.
+/// wait here, instead of asking again and again. So they do at a master that is not whole.
 fn suggest_broker(broker: &Broker, pull: &Pull, far_behind: bool, look: &mut Look) {
     if broker.config.slave_read && far_behind {
         look.suggest = pull.group.which_broker_when_consume_slowly;
     } else if broker.config.slave_read {
         look.suggest = pull.group.broker_id;
     }
-    if !broker.is_slave() || look.code == ResponseCode::Success {
+    if broker.is_whole() || look.code == ResponseCode::Success {
         return;
     }
     let nothing_here = look.code != ResponseCode::PullRetryImmediately;

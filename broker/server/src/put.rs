@@ -102,7 +102,7 @@ pub(crate) fn check_flag(broker: &Broker, sys_flag: i32) -> Result<(), Refusal> 
 }
 
 fn require_writable(broker: &Broker) -> Result<(), Refusal> {
-    if broker.is_slave() { Err(Refusal::ServiceNotAvailable) } else { Ok(()) }
+    if broker.is_whole() { Ok(()) } else { Err(Refusal::ServiceNotAvailable) }
 }
 
 /// Waits for disk and slaves at the same time. Of two time-outs the slaves' is told, as Apache's broker does.

@@ -17,7 +17,7 @@ use tracing::{debug, info, warn};
 const RETRY_PAUSE: Duration = Duration::from_secs(5);
 
 /// Registers with all name servers and takes over what they say of the master. Returns when each has answered or timed out; true if
-/// all know this broker now.
+/// all know this broker now, and a slave knows its master.
 pub(crate) async fn register(broker: &Broker) -> bool {
     let command = request(broker);
     let answers = ask_all(broker, &command, broker.config.timing.register_timeout).await;
@@ -36,6 +36,8 @@ pub(crate) async fn register(broker: &Broker) -> bool {
     }
     if broker.is_slave() {
         follow(broker, master).await;
+        // A slave that was here first asks again soon: until it knows its master, sends that wait for a copy wait in vain.
+        all &= broker.master().is_some();
     }
     all
 }

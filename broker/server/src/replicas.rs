@@ -23,7 +23,7 @@ pub(crate) enum Replicas {
 }
 
 impl Replicas {
-    /// Listens for slaves, or stands ready to follow a master.
+    /// Takes the port for slaves, which stays closed to them until the broker is whole, or stands ready to follow a master.
     pub async fn start(
         cluster: &ClusterConfig,
         config: &ServerConfig,
@@ -35,7 +35,7 @@ impl Replicas {
             let ha = HaSlave::start(config.as_slave.clone(), Arc::clone(store), client.clone(), shutdown);
             return Ok(Replicas::Slave(ha));
         }
-        let ha = HaMaster::start(config.as_master.clone(), Arc::clone(store), shutdown).await?;
+        let ha = HaMaster::bind(config.as_master.clone(), Arc::clone(store), shutdown).await?;
         let waits = config.role == BrokerRole::SyncMaster;
         let slaves_needed = if waits { cluster.in_sync_replicas.saturating_sub(1) } else { 0 };
         Ok(Replicas::Master { ha, slaves_needed, timeout: config.timing.slave_timeout })

@@ -9,7 +9,7 @@ use crate::offsets::{OffsetTable, OffsetTableText};
 use crate::persist::TableFile;
 use crate::replicas::Replicas;
 use crate::topics::{TopicTable, TopicTableText};
-use crate::{registration, schedule, slave_sync};
+use crate::{regain, registration, schedule};
 use remoting::{Client, Server};
 use rt::sync::{CancellationToken, DropGuard};
 use rt::task::TaskGroup;
@@ -30,8 +30,9 @@ pub struct BrokerServer {
 }
 
 impl BrokerServer {
-    /// Opens and recovers the store, loads the tables, listens, registers with the name servers, and starts what runs by the clock.
-    /// Serving begins only when the tables are whole; a master that returns has its slaves' progress by then.
+    /// Opens and recovers the store, loads the tables, listens, learns from its slaves what it lost (a master, see [`crate::regain`]),
+    /// registers with the name servers, and starts what runs by the clock. A master whose slaves do not answer takes messages later
+    /// than this returns, if they may hold acknowledged ones that it lost.
     pub async fn start(
         cluster: ClusterConfig,
         config: ServerConfig,
@@ -53,19 +54,22 @@ impl BrokerServer {
         let life = CancellationToken::new();
         let guard = life.clone().drop_guard();
         store.start(&life);
+        let must_ask = regain::must_ask(&cluster, &config, store.recovery_report());
         let client = Client::new(config.remoting_client.clone(), None, &life);
         let begun = async {
             let replicas = Replicas::start(&cluster, &config, &store, &client, &life).await?;
             let parts = Parts { cluster, config, store: Arc::clone(&store), replicas, client, files, tables };
-            serve(Arc::new(Broker::new(parts, &life)), &life).await
+            serve(Arc::new(Broker::new(parts, &life)), must_ask, &life).await
         };
         match begun.await {
             Ok((broker, sockets, periodic)) => {
                 Ok(BrokerServer { broker, sockets, periodic, _life: guard, shutdown: shutdown.clone() })
             }
             Err(refused) => {
-                // A store that is left open counts as crashed; the next start need not pay for a taken port.
-                if let Err(error) = store.shutdown().await {
+                // A store that is left open counts as crashed; the next start need not pay for a taken port. But it must still ask.
+                if must_ask {
+                    warn!("store left as after a crash: slaves may have what it lost");
+                } else if let Err(error) = store.shutdown().await {
                     warn!(%error, "store not closed in order");
                 }
                 Err(refused)
@@ -120,6 +124,11 @@ impl BrokerServer {
         step("tables", timeout(limit, self.broker.save_all()).await);
         step("replication", timeout(limit, self.broker.replicas.shutdown()).await);
         step("client", timeout(limit, self.broker.client.shutdown()).await);
+        if !self.broker.is_slave() && !self.broker.is_whole() {
+            // The next start must ask the slaves as this one did, so it must not look like one after an orderly end.
+            warn!(broker = %self.broker.cluster.broker_name, "broker stopped before its slaves were heard, store left as after a crash");
+            return Ok(());
+        }
         // The store is not cut short: it would have to recover instead.
         let stored = self.broker.store.shutdown().await;
         info!(broker = %self.broker.cluster.broker_name, "broker stopped");
@@ -134,28 +143,28 @@ impl Broker {
         self.save_offsets().await;
         self.save_delays().await;
     }
-
-    /// Before a master serves: offsets that point beyond what the log still has are lowered, and progress made on slaves comes in.
-    async fn regain_progress(&self) {
-        if self.is_slave() {
-            return;
-        }
-        slave_sync::lower_to_ends(self);
-        if self.cluster.offset_merge {
-            slave_sync::regain(self).await;
-        }
-    }
 }
 
-/// Listens, and goes on once the tables are whole: progress regained, name servers told, periodic work begun.
-async fn serve(broker: Arc<Broker>, life: &CancellationToken) -> Result<(Arc<Broker>, Server, TaskGroup), ServerError> {
+/// Listens, and goes on once a master is whole or that takes too long: requests served, name servers told, periodic work begun.
+async fn serve(
+    broker: Arc<Broker>,
+    must_ask: bool,
+    life: &CancellationToken,
+) -> Result<(Arc<Broker>, Server, TaskGroup), ServerError> {
     let config = &broker.config;
     broker.store.set_arrivals(Arc::new(WakeHeld(Arc::downgrade(&broker))));
     // Bound early, so that a taken port is found before anything else takes time; requests wait until the broker serves.
     let handler = Arc::new(Dispatch(Arc::clone(&broker)));
     let sockets = Server::bind(config.listen, config.remoting_server.clone(), handler).await?;
     broker.set_addresses(sockets.local_addr());
-    broker.regain_progress().await;
+    let periodic = TaskGroup::child_of(life);
+    if !broker.is_slave() {
+        periodic.spawn(regain::run(Arc::clone(&broker), must_ask));
+        if timeout(regain::patience(&broker, must_ask), broker.wait_whole()).await.is_err() {
+            rt::probe!("server.regain.reads_only");
+            warn!("reads are served, messages are taken once the slaves were heard");
+        }
+    }
     broker.serving.cancel();
 
     if let (Some(ha), true) = (config.ha_master.clone(), config.name_servers.is_empty()) {
@@ -163,7 +172,6 @@ async fn serve(broker: Arc<Broker>, life: &CancellationToken) -> Result<(Arc<Bro
     }
     // The first registration is waited for, so that a started broker is one that clients can find; but not for long.
     let registered = timeout(config.timing.start_register_wait, registration::register(&broker)).await;
-    let periodic = TaskGroup::child_of(life);
     schedule::start(&broker, &periodic, registered == Ok(true));
     info!(
         broker = %broker.cluster.broker_name,

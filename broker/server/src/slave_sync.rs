@@ -1,4 +1,4 @@
-//! A slave's copy of its master's tables, and a returning master's question to its slaves how far their readers got.
+//! A slave's copy of its master's tables, and a returning master's copy of its slaves' progress.
 use crate::broker::Broker;
 use crate::delay::DelayTableText;
 use crate::groups::GroupTableText;
@@ -14,6 +14,7 @@ use protocol::{Header, HeaderError, JsonError, RequestCode, ResponseCode};
 use remoting::RemotingError;
 use rt::time::{Instant, timeout, unix_ms};
 use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
 use std::time::Duration;
 use thiserror::Error;
 use tracing::{debug, info, warn};
@@ -117,7 +118,7 @@ fn is_last(total: Option<i32>, have: usize, came: usize) -> bool {
 
 async fn copy_offsets(broker: &Broker, master: &str) -> Result<bool, CopyError> {
     let mut text = offsets_of(broker, master, broker.config.timing.slave_sync_timeout).await?;
-    if !broker.cluster.offset_merge {
+    if !broker.cluster.recover_from_slave {
         text.lowered_table = None;
     }
     {
@@ -142,14 +143,12 @@ async fn offsets_of(broker: &Broker, address: &str, wait: Duration) -> Result<Of
 }
 
 /// A master that starts takes in the progress its slaves hold: readers may have gone on there while it was away. Bounded as a whole by
-/// the merge time-out; a slave that cannot be asked is passed over, and its readers' clients tell their progress themselves.
-pub(crate) async fn regain(broker: &Broker) {
-    let limit = broker.config.timing.offset_merge_timeout;
-    let deadline = Instant::now() + limit;
+/// the time-out; a slave that cannot be asked is passed over, and its readers' clients tell their progress themselves.
+pub(crate) async fn regain(broker: &Broker, slaves: &[String]) {
+    let deadline = Instant::now() + broker.config.timing.recover_timeout;
     let left = || deadline.saturating_duration_since(Instant::now());
-    let Some(slaves) = slaves(broker, limit).await else { return };
     for slave in slaves {
-        let asked = timeout(left(), offsets_of(broker, &slave, left().max(Duration::from_millis(1)))).await;
+        let asked = timeout(left(), offsets_of(broker, slave, left().max(Duration::from_millis(1)))).await;
         match asked {
             // Only a peer that keeps the counters can be merged with; Apache's table does not say what was lowered on purpose.
             Ok(Ok(text)) if text.lowered_table.is_some() => {
@@ -176,24 +175,27 @@ pub(crate) fn lower_to_ends(broker: &Broker) {
     }
 }
 
-/// The slaves of this broker that some name server knows.
-async fn slaves(broker: &Broker, limit: Duration) -> Option<Vec<String>> {
-    let per_server = limit / u32::try_from(broker.config.name_servers.len().max(1)).expect("few name servers") / 2;
+/// The slaves of this broker that the name servers know, by broker id; `None` if no name server answered. All are asked: one that has
+/// just started may not know every slave.
+pub(crate) async fn slaves(broker: &Broker, limit: Duration) -> Option<Vec<String>> {
+    let per_server = limit / u32::try_from(broker.config.name_servers.len().max(1)).expect("few name servers");
+    let mut known: Option<BTreeMap<i64, String>> = None;
     for name_server in &broker.config.name_servers {
-        let asked: Result<(Command, ClusterInfo), _> =
-            ask_within(broker, name_server, RequestCode::GetBrokerClusterInfo, &Empty {}, per_server).await;
+        let asked = ask_within(broker, name_server, RequestCode::GetBrokerClusterInfo, &Empty {}, per_server);
+        let asked: Result<Result<(Command, ClusterInfo), _>, _> = timeout(per_server, asked).await;
         match asked {
-            Ok((_, info)) => {
+            Ok(Ok((_, info))) => {
+                let known = known.get_or_insert_default();
                 let own = info.broker_addr_table.get(&broker.cluster.broker_name);
-                return Some(
-                    own.map(|data| data.broker_addrs.range(1..).map(|(_, address)| address.clone()).collect())
-                        .unwrap_or_default(),
-                );
+                for (id, address) in own.into_iter().flat_map(|data| data.broker_addrs.range(1..)) {
+                    known.entry(*id).or_insert_with(|| address.clone());
+                }
             }
-            Err(error) => debug!(%name_server, %error, "name server not asked for the slaves"),
+            Ok(Err(error)) => debug!(%name_server, %error, "name server not asked for the slaves"),
+            Err(_) => debug!(%name_server, "name server did not tell the slaves in time"),
         }
     }
-    None
+    known.map(|known| known.into_values().collect())
 }
 
 async fn ask<T: DeserializeOwned>(

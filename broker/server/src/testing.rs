@@ -17,6 +17,6 @@ pub(crate) fn cluster() -> ClusterConfig {
         delay_levels: vec![Duration::from_secs(1), Duration::from_secs(5), Duration::from_secs(10)],
         region_id: "DefaultRegion".to_owned(),
         trace_on: true,
-        offset_merge: true,
+        recover_from_slave: true,
     }
 }

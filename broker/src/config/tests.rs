@@ -100,8 +100,8 @@ fn the_dump_lists_every_setting_in_force() {
     hotfireDamagedLog=REFUSE
     hotfireHeldPullsMax=100000
     hotfireHoldTimeMax=60000
-    hotfireOffsetMerge=true
-    hotfireOffsetMergeTimeout=3000
+    hotfireRecoverFromSlave=true
+    hotfireRecoverFromSlaveTimeout=3000
     hotfireSlaveSyncPeriod=10000
     hotfireSlaveTruncateMax=268435456
     inSyncReplicas=1

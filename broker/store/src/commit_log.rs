@@ -317,6 +317,11 @@ impl Appender {
         self.store_timestamp
     }
 
+    /// No later record gets a store time below this one.
+    pub(crate) fn raise_stamp(&mut self, store_timestamp: i64) {
+        self.store_timestamp = self.store_timestamp.max(store_timestamp);
+    }
+
     pub(crate) fn next_offset(&self, topic: &str, queue_id: i32) -> QueueOffset {
         QueueOffset(self.next.get(topic, queue_id))
     }

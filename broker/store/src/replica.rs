@@ -1,6 +1,7 @@
 //! The log as raw bytes: what a master sends, what a slave writes, and how a slave goes back.
 use crate::commit_log::{NextOffsets, cut};
 use crate::config::FlushMode;
+use crate::dispatch::DispatchError;
 use crate::error::{ReadError, ReplicaError};
 use crate::flush::FlushMark;
 use crate::poison::PoisonCause;
@@ -73,6 +74,21 @@ impl Store {
         self.set_dispatched(FlushMark { end: at, store_timestamp: 0 });
         self.readable.send_replace(at);
         Ok(())
+    }
+
+    /// Makes a log that got a master's bytes fit for own appends: everything is synced and dispatched, and the head of a record whose
+    /// rest did not come is cut off. Nobody may append meanwhile.
+    ///
+    /// # Errors
+    /// After any failure of the disk but a full one the store is poisoned.
+    pub async fn settle_replica(&self) -> Result<(), ReplicaError> {
+        self.flush_log().await?;
+        self.dispatch_all().await.map_err(|error| match error {
+            DispatchError::NoSpace(source) => ReplicaError::NoSpace { at: self.dispatched_end(), source },
+            DispatchError::Poisoned(cause) => ReplicaError::Poisoned(cause),
+        })?;
+        self.log.lock().raise_stamp(self.dispatched_mark().store_timestamp);
+        self.truncate_to(self.dispatched_end()).await
     }
 
     /// Cuts the log at `to`, for good: when the call returns, no crash brings the bytes behind it back, and they are zero on

@@ -4,9 +4,10 @@
     reason = "a test of the real process, in the real world"
 )]
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output, Stdio};
 
 fn hotfire(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_hotfire"))
@@ -47,7 +48,13 @@ fn wrong_command_lines_and_configurations_are_usage_errors() {
         2,
         "listenPort=x (line 2): expected a port",
     );
+    check(&["broker", "-c", folder.path().to_str().expect("a UTF-8 path")], 2, "cannot read");
     check(&["namesrv", "-n", "here"], 2, "expected ip:port");
+    check(&["load"], 2, "-n <ADDR>");
+    check(&["load", "-n", "here"], 2, "expected host:port");
+    check(&["load", "-n", "127.0.0.1:1", "--messages", "0"], 2, "--messages");
+    check(&["load", "-n", "127.0.0.1:1", "--body-bytes", "15"], 2, "--body-bytes");
+    check(&["load", "-n", "127.0.0.1:1", "--time-limit", "5"], 2, "expected a number with ms, s or m");
 }
 
 #[test]
@@ -85,4 +92,91 @@ fn what_the_system_refuses_fails_the_run() {
     check(&["namesrv", "-n", &address], 1, &address);
     let file = write(folder.path(), "file", "");
     check(&["broker", "-D", &format!("storePathRootDir={file}/store")], 1, "cannot use store directory");
+}
+
+/// A process that serves; killed when dropped.
+struct Server {
+    child: Child,
+    address: String,
+}
+
+impl Server {
+    /// Starts one and waits until it tells its address.
+    fn start(arguments: &[&str]) -> Server {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_hotfire"))
+            .args(arguments)
+            .env("RUST_LOG", "info")
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary runs");
+        let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines();
+        let mut said = Vec::new();
+        for line in lines.by_ref() {
+            let line = line.expect("text");
+            if line.contains(" started ") {
+                let at = line.rsplit(['=', ' ']).next().expect("a last word").to_owned();
+                // Who writes must be read, or it waits.
+                std::thread::spawn(move || lines.for_each(drop));
+                return Server { child, address: at };
+            }
+            said.push(line);
+        }
+        panic!("{arguments:?} ended: {said:?}");
+    }
+
+    /// Asks it to end, as an operator does.
+    fn end(mut self) {
+        let asked = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status();
+        assert!(asked.expect("kill runs").success());
+        assert_eq!(self.child.wait().expect("it ends").code(), Some(0));
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_store_in_use_and_a_damaged_store_are_refused_with_the_file_and_the_place() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (root, kv) = (folder.path().join("store"), folder.path().join("kv.json"));
+    let names = Server::start(&["namesrv", "-n", "127.0.0.1:0", "-D", &format!("kvConfigPath={}", kv.display())]);
+    let config = write(
+        folder.path(),
+        "broker.conf",
+        &format!(
+            "listenPort=0\nhaListenPort=0\nbindAddress=127.0.0.1\nbrokerIP1=127.0.0.1\nstorePathRootDir={}\nmappedFileSizeCommitLog=1048576\n",
+            root.display()
+        ),
+    );
+    let serve = ["broker", "-c", &config, "-n", &names.address];
+    let broker = Server::start(&serve);
+    let loaded = hotfire(&["load", "-n", &names.address, "--messages", "50", "--in-flight", "4"]);
+    let table = String::from_utf8(loaded.stdout).expect("text");
+    assert_eq!(loaded.status.code(), Some(0), "{}", String::from_utf8_lossy(&loaded.stderr));
+    assert!(table.lines().any(|line| line.split_whitespace().eq(["kept", "50"])), "{table}");
+
+    check(&serve, 1, "lock is locked: another process uses this store");
+    broker.end();
+
+    let log = root.join("commitlog/00000000000000000000");
+    let whole = fs::read(&log).expect("the log");
+    let mut damaged = whole.clone();
+    damaged[600] ^= 1;
+    fs::write(&log, damaged).expect("the log");
+    check(&serve, 1, "commitlog/00000000000000000000 is damaged at log offset 0, and the log was synced up to ");
+    fs::write(&log, whole).expect("the log");
+
+    let offsets = root.join("config/consumerOffset.json");
+    let whole = fs::read(&offsets).expect("the offsets");
+    for name in ["config/consumerOffset.json", "config/consumerOffset.json.bak"] {
+        fs::write(root.join(name), "{\"offsetTable\":{").expect("the offsets");
+    }
+    check(&serve, 1, "config/consumerOffset.json: damaged: json text ends unexpectedly at byte 16");
+    fs::write(&offsets, whole).expect("the offsets");
+    Server::start(&serve).end();
+    names.end();
 }

@@ -4,4 +4,6 @@ mod boot;
 #[cfg(not(madsim))]
 mod command_line;
 #[cfg(madsim)]
+mod load;
+#[cfg(madsim)]
 mod refusal;

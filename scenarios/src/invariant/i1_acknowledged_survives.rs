@@ -8,7 +8,8 @@
 //! | async | none | a power loss of the master within the flush window after *t*; and then everything above *m* in the log goes too |
 //! | async | `inSyncReplicas` ≥ 2 | as above, and each slave lost power within its flush window after *t* as well |
 //!
-//! A weaker answer (flush or slave time-out) is as async flush without replication. The flush window is
+//! A weaker answer (flush or slave time-out) is as async flush without replication. So is any answer without `hotfireRecoverFromSlave`: by Apache's
+//! rule a master that returns without its last records does not ask for them, and its slave's copy of them is cut or overwritten. The flush window is
 //! `flushCommitLogThoroughInterval` (10 s) plus one flush and its wait; it grows by the time that a fault holds the disk.
 
 use crate::evidence::{Evidence, Send, Stored, sends, slaves_of};
@@ -53,7 +54,7 @@ fn may_be_lost(plan: &Plan, evidence: &Evidence, sends: &[Send<'_>], stored: &St
     let Some(loss) = loss_within_window(plan, evidence, master, stored) else {
         return Err(format!("{master} did not lose power before its next sync"));
     };
-    if stored.promised && plan.cluster.is_replicated_before_ack() {
+    if stored.promised && plan.cluster.is_replicated_before_ack() && plan.cluster.recover_from_slave {
         let slaves = slaves_of(&plan.cluster, master);
         if let Some(slave) = slaves.iter().find(|slave| loss_within_window(plan, evidence, slave, stored).is_none()) {
             return Err(format!("{slave} had it and did not lose power before its next sync"));

@@ -27,7 +27,12 @@ fn plan(flush: Flush, replication: Replication) -> Plan {
         network: Network { latency_min: seconds(0.001), latency_max: seconds(0.002) },
         clients: Clients {
             producers: 1,
-            consumers: vec![Consumer { group: "g".into(), model: Model::Clustering, persist_interval: seconds(5.0) }],
+            consumers: vec![Consumer {
+                group: "g".into(),
+                model: Model::Clustering,
+                persist_interval: seconds(5.0),
+                work: Duration::ZERO,
+            }],
         },
         operations: Vec::new(),
         faults: Vec::new(),

@@ -20,12 +20,17 @@ pub const MASTER: &str = "broker-a";
 /// Its slave.
 pub const SLAVE: &str = "broker-a-slave-1";
 
+/// By then the slave replicates: it learns of its master when it registers again (`registerNameServerPeriod`, 30 s).
+const WARM_UP: Duration = Duration::from_secs(34);
 /// Messages of the sequence.
 const MESSAGES: u32 = 60;
 const EVERY: Duration = Duration::from_millis(40);
-/// The node stays down to the end of it, and the sequence is over before.
-const DURATION: Duration = Duration::from_secs(8);
-const POINTS_AT_LEAST: u64 = 400;
+/// The node stays down until the sequence is over.
+const DURATION: Duration = Duration::from_secs(42);
+/// Beyond the work of any run.
+const NEVER: u64 = 1 << 40;
+/// So many points of each kind lie within the sequence on any schedule.
+const POINTS_DRAWN: u64 = 200;
 
 /// The scenario.
 #[derive(Debug, Clone, Copy)]
@@ -49,10 +54,10 @@ impl Scenario for EachCrashPoint {
     fn strategy(&self) -> BoxedStrategy<Plan> {
         let node = prop_oneof![Just(MASTER), Just(SLAVE)];
         let at = prop_oneof![Just(Counted::DiskOperation), Just(Counted::Packet)];
-        (draw::schedule(), draw::network(), node, at, 1..=POINTS_AT_LEAST, any::<bool>())
+        (draw::schedule(), draw::network(), node, at, 1..=POINTS_DRAWN, any::<bool>())
             .prop_map(|(schedule, network, node, at, nth, power)| {
                 let point = CrashPoint { node: node.into(), at, nth, power };
-                Plan { schedule, network, ..plan(Some(point)) }
+                Plan { schedule, network, ..plan(point) }
             })
             .boxed()
     }
@@ -70,18 +75,11 @@ impl Scenario for EachCrashPoint {
 const DISK_OPERATIONS: &str = "disk operations of ";
 const PACKETS: &str = "packets of ";
 
-/// The sequence on a fixed schedule, with a crash or without.
-pub fn plan(point: Option<CrashPoint>) -> Plan {
-    let clients = draw::clients(1, 0);
-    let sends = Operation::Send {
-        producer: "producer-1".into(),
-        at: Duration::ZERO,
-        count: MESSAGES,
-        every: EVERY,
-        body_bytes: 100,
-    };
-    let fault =
-        point.map(|point| Fault { fault: Kind::CrashPoint(point), start: Moment::At(Duration::ZERO), lasts: DURATION });
+/// The sequence on a fixed schedule. The point counts from the end of the warm-up.
+pub fn plan(point: CrashPoint) -> Plan {
+    let sends =
+        Operation::Send { producer: "producer-1".into(), at: WARM_UP, count: MESSAGES, every: EVERY, body_bytes: 100 };
+    let fault = Fault { fault: Kind::CrashPoint(point), start: Moment::At(WARM_UP), lasts: DURATION - WARM_UP };
     Plan {
         schedule: Schedule { seed: 1, policy: Policy::Random },
         cluster: Cluster {
@@ -95,16 +93,25 @@ pub fn plan(point: Option<CrashPoint>) -> Plan {
             slave_read: true,
         },
         network: Network { latency_min: Duration::from_micros(100), latency_max: Duration::from_millis(1) },
-        clients,
+        clients: draw::clients(1, 0),
         operations: vec![sends],
-        faults: fault.into_iter().collect(),
+        faults: vec![fault],
         duration: DURATION,
     }
 }
 
-/// Every point of the sequence at which `node` may end, both ways, as the report of a run without a crash tells.
-pub fn points(report: &Report, node: &str) -> Vec<CrashPoint> {
-    let count = |what: &str| report.counts.get(&format!("{what}{node}")).copied().unwrap_or(0);
+/// Two runs without a crash, the same as any with one up to its point: the warm-up alone, and with the sequence.
+pub fn calm() -> [Plan; 2] {
+    let whole = plan(CrashPoint { node: MASTER.into(), at: Counted::Packet, nth: NEVER, power: false });
+    [Plan { duration: WARM_UP, ..whole.clone() }, whole]
+}
+
+/// Every point of the sequence at which `node` may end, both ways, as the reports of the runs without a crash tell.
+pub fn points(warm_up: &Report, whole: &Report, node: &str) -> Vec<CrashPoint> {
+    let count = |what: &str| {
+        let of = |report: &Report| report.counts.get(&format!("{what}{node}")).copied().unwrap_or(0);
+        of(whole) - of(warm_up)
+    };
     let counted = [(Counted::DiskOperation, count(DISK_OPERATIONS)), (Counted::Packet, count(PACKETS))];
     counted
         .into_iter()

@@ -115,6 +115,8 @@ impl Scratch {
         let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         command.current_dir(self.tree()).args(["build", "--quiet", "--profile", "sim", "--bin", &binary]);
         command.arg("--message-format=json-render-diagnostics").arg("--target-dir").arg(self.directory.join("target"));
+        // A patch changes a few lines of a package that many others use.
+        command.env("CARGO_INCREMENTAL", "1");
         let output = tool(&mut command).map_err(|error| match error {
             MutantError::Tool { reason, .. } => MutantError::Build { name: name.to_owned(), reason },
             other => other,

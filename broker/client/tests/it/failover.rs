@@ -1,7 +1,7 @@
 //! Clients while name servers and brokers come and go.
 use crate::support::{
     Broker, Cluster, GROUP, NameServer, Recorder, SECOND, TOPIC, blank, client, consumer_config, producer_config, run,
-    wait_until,
+    run_reaching, wait_until,
 };
 use client::{ClientInstance, Producer, PushConsumer, TagExpression};
 use protocol::message::retry_topic;
@@ -165,7 +165,7 @@ fn new_queues_are_taken_with_the_next_route() {
 
 #[test]
 fn a_member_that_the_broker_has_forgotten_tells_it_before_it_gives_up() {
-    run(|| async {
+    run_reaching("client.rebalance.not_a_member", || async {
         let cluster = Cluster::start().await;
         let consumer = consumer(&cluster.client("c"), &Recorder::accepting()).await;
         wait_until(|| consumer.assigned().len() == 3).await;

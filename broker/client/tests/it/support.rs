@@ -36,6 +36,15 @@ pub fn run<F: Future<Output = ()> + 'static>(body: impl FnOnce() -> F + Copy + '
     }
 }
 
+/// As [`run`], and every run must reach the probe.
+pub fn run_reaching<F: Future<Output = ()> + 'static>(probe: &str, body: impl FnOnce() -> F + Copy + 'static) {
+    for seed in 1..=SEEDS {
+        let outcome = rt::world::run(rt::world::WorldConfig { seed, ..Default::default() }, body);
+        assert!(outcome.finding.is_none(), "{}", outcome.finding.expect("just seen"));
+        assert!(outcome.probes.hits.contains_key(probe), "seed {seed} did not reach {probe}: {:?}", outcome.probes);
+    }
+}
+
 pub fn addr(port: u16) -> SocketAddr {
     SocketAddr::new(rt::world::ip(rt::world::current_node()), port)
 }

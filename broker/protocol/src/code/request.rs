@@ -172,5 +172,7 @@ codes! {
         /// Far outside RocketMQ's range and below 32,768, so that the binary header carries it; a RocketMQ broker answers it
         /// with REQUEST_CODE_NOT_SUPPORTED.
         LogDigest = 31001 "LOG_DIGEST",
+        /// Hotfire's own: a range of the commit log, by which a returning master takes back from a slave what it lost.
+        ReadLog = 31002 "READ_LOG",
     }
 }

@@ -71,4 +71,22 @@ header! {
         /// End of the master's log.
         log_end: PhysicalOffset = "logEnd",
     }
+
+    /// READ_LOG, Hotfire's own: the commit log's bytes from `from` on.
+    ReadLogRequest {
+        /// First byte wanted.
+        from: PhysicalOffset = "from",
+        /// Most bytes wanted; 0 asks for the bounds alone.
+        bytes_max: i32 = "bytesMax",
+    }
+
+    /// Answer to READ_LOG; the bytes are the body, which is empty if `from` is outside the log.
+    ReadLogResponse {
+        /// Smallest offset that the log still has.
+        log_min: PhysicalOffset = "logMin",
+        /// Behind the last byte that can be read now.
+        log_end: PhysicalOffset = "logEnd",
+        /// Behind the last byte written. Above `log_end` only while a synchronous flush is going on.
+        written_end: PhysicalOffset = "writtenEnd",
+    }
 }

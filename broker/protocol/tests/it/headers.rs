@@ -182,6 +182,7 @@ round_trips! {
     unregister_broker UnregisterBrokerRequest, data_version QueryDataVersionRequest, broker_heartbeat BrokerHeartbeatRequest,
     all_topics GetAllTopicConfigRequest, all_groups GetAllSubscriptionGroupRequest, reset_offset ResetOffsetRequest,
     log_digest LogDigestRequest, log_digest_response LogDigestResponse, rpc RpcFields, ha_info ExchangeHaInfo,
+    read_log ReadLogRequest, read_log_response ReadLogResponse,
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod clients;
 mod offsets;
 mod pulls;
+mod regain;
 mod registration;
 mod sends;
 mod slaves;

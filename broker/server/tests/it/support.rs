@@ -156,7 +156,7 @@ pub fn cluster() -> ClusterConfig {
         delay_levels: vec![SECOND, 5 * SECOND, 10 * SECOND],
         region_id: "R".to_owned(),
         trace_on: true,
-        offset_merge: true,
+        recover_from_slave: true,
     }
 }
 

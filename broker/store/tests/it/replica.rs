@@ -182,3 +182,43 @@ fn truncated_bytes_never_come_back_after_power_loss() {
         task.await.unwrap();
     });
 }
+
+#[test]
+fn a_settled_log_ends_with_a_whole_record_and_takes_own_appends() {
+    for flush in [FlushMode::Async, FlushMode::Sync] {
+        for_seeds(3, move |node| async move {
+            let task = rt::world::spawn_on(node, async move {
+                let master = filled(60).await;
+                // Every way to cut a record, and a segment's filler.
+                for cut in (0..2000).step_by(67) {
+                    let root = format!("/data/slave-{cut}");
+                    let settings = StoreConfig { root: root.into(), ..config(flush) };
+                    let slave = started(settings.clone()).await;
+                    let to = master.confirm_end() - cut;
+                    while slave.log_end() < to {
+                        let at = slave.log_end();
+                        let bytes = master.read_log(at, u32::try_from(to - at).unwrap()).await.unwrap();
+                        slave.append_replica(at, &bytes).unwrap();
+                    }
+                    slave.settle_replica().await.unwrap();
+                    let end = slave.log_end();
+                    assert!(end <= to);
+                    assert_eq!((slave.dispatched_end(), slave.flushed_end()), (end, end));
+                    let bounds = [0, 1, 2].map(|queue_id| slave.queue_bounds("Orders", queue_id).unwrap().1);
+                    let appended = slave.append(message(0, body(1000))).unwrap();
+                    assert_eq!((appended.queue_offset, appended.physical >= end), (bounds[0], true));
+                    slave.flushed(appended.end, SECOND).await.unwrap();
+                    sleep(SECOND).await;
+                    slave.check_invariants();
+                    slave.shutdown().await.unwrap();
+                    let before = view(&slave).await;
+                    drop(slave);
+                    let again = open(settings).await.unwrap();
+                    assert!(again.recovery_report().is_clean);
+                    assert_eq!(view(&again).await, before);
+                }
+            });
+            task.await.unwrap();
+        });
+    }
+}

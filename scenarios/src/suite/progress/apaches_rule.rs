@@ -2,7 +2,7 @@
 //!
 //! A reader gets on from the slave while the master is away, tells the slave, and dies. Then the master returns with its old file.
 //! Apache's master asks nobody, and its slave overwrites its own newer table with the master's: the progress is gone, and when the
-//! reader comes back it consumes again what it had consumed. With `hotfireOffsetMerge` the returning master first takes in what its
+//! reader comes back it consumes again what it had consumed. With `hotfireRecoverFromSlave` the returning master first takes in what its
 //! slaves hold.
 
 use super::Progress;
@@ -16,7 +16,7 @@ use std::time::Duration;
 /// Apache's rule: the loss is real. A claim about what a user may *not* rely on: it fails if no progress is lost.
 pub const LOST: Progress = Progress {
     name: "with_apaches_rule_progress_made_at_the_slave_is_lost",
-    claim: "without hotfireOffsetMerge, progress that only the slave knew is lost with the master's return, and messages are repeated",
+    claim: "without hotfireRecoverFromSlave, progress that only the slave knew is lost with the master's return, and messages are repeated",
     plan: plan_by_apaches_rule,
     judge: judge_lost,
 };
@@ -24,7 +24,7 @@ pub const LOST: Progress = Progress {
 /// The option on: no such loss.
 pub const RETURNS: Progress = Progress {
     name: "progress_made_at_the_slave_returns_with_the_master",
-    claim: "with hotfireOffsetMerge, a returning master has at least the progress that its slave took while it was away",
+    claim: "with hotfireRecoverFromSlave, a returning master has at least the progress that its slave took while it was away",
     plan: plan_with_merge,
     judge: judge_returns,
 };

@@ -32,7 +32,7 @@ pub struct Story {
     pub replication: Replication,
     /// Size of a log file.
     pub segment_kib: u32,
-    /// Whether a returning master asks its slaves (`hotfireOffsetMerge`), where the claim does not depend on it.
+    /// Whether a returning master asks its slaves (`hotfireRecoverFromSlave`), where the claim does not depend on it.
     pub recover_from_slave: bool,
     /// Whether the master's machine loses power; otherwise its process ends.
     pub power: bool,
