@@ -96,7 +96,7 @@ pub fn boot(
         };
         let (consumer, instance) = (consumer.clone(), instance.clone());
         let (name, roster, recorder) = (name.clone(), roster.clone(), recorder.clone());
-        let _ = rt::world::spawn_on(node, async move {
+        drop(rt::world::spawn_on(node, async move {
             let token = CancellationToken::new();
             let client = ClientInstance::start(instance, &token).expect("the configuration is made here");
             let recording = Recording {
@@ -118,7 +118,7 @@ pub fn boot(
             }
             recorder.node(&name, "left");
             client.shutdown().await;
-        });
+        }));
     }
 }
 

@@ -77,7 +77,8 @@ impl Machines {
         let config = Config::parse(&text).expect("the text is made here");
         let (node, name, recorder) = (self.node(name), name.to_owned(), recorder.clone());
         move || {
-            let _ = rt::world::spawn_on(node, supervise(role, config.clone(), name.clone(), recorder.clone()));
+            // Dropping the handle leaves the task to its node.
+            drop(rt::world::spawn_on(node, supervise(role, config.clone(), name.clone(), recorder.clone())));
         }
     }
 }

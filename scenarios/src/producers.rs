@@ -48,7 +48,7 @@ pub fn boot(
         let now = rt::world::elapsed();
         let due: Vec<Due> = due.iter().filter(|due| started + due.at >= now).cloned().collect();
         let (name, recorder, config) = (name.clone(), recorder.clone(), config.clone());
-        let _ = rt::world::spawn_on(node, async move {
+        drop(rt::world::spawn_on(node, async move {
             let token = CancellationToken::new();
             let instance = ClientInstance::start(config, &token).expect("the configuration is made here");
             let producer =
@@ -62,7 +62,7 @@ pub fn boot(
             }
             producer.shutdown().await;
             instance.shutdown().await;
-        });
+        }));
     }
 }
 

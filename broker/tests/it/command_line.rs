@@ -103,21 +103,23 @@ struct Server {
 impl Server {
     /// Starts one and waits until it tells its address.
     fn start(arguments: &[&str]) -> Server {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_hotfire"))
+        let child = Command::new(env!("CARGO_BIN_EXE_hotfire"))
             .args(arguments)
             .env("RUST_LOG", "info")
             .stderr(Stdio::piped())
             .spawn()
             .expect("the binary runs");
-        let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines();
+        // From here on it ends with its owner, also by the panic below.
+        let mut server = Server { child, address: String::new() };
+        let mut lines = BufReader::new(server.child.stderr.take().expect("piped")).lines();
         let mut said = Vec::new();
         for line in lines.by_ref() {
             let line = line.expect("text");
             if line.contains(" started ") {
-                let at = line.rsplit(['=', ' ']).next().expect("a last word").to_owned();
+                server.address = line.rsplit(['=', ' ']).next().expect("a last word").to_owned();
                 // Who writes must be read, or it waits.
                 std::thread::spawn(move || lines.for_each(drop));
-                return Server { child, address: at };
+                return server;
             }
             said.push(line);
         }

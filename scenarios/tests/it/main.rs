@@ -6,6 +6,7 @@
 mod command_line;
 mod determinism;
 mod failover;
+mod mutants;
 mod probes;
 mod progress;
 mod rebalance;

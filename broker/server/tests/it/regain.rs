@@ -102,7 +102,7 @@ async fn read_log(raw: &Raw) -> Vec<u8> {
     loop {
         let from = PhysicalOffset(log.len() as i64);
         let reply = raw.call(RequestCode::ReadLog, &ReadLogRequest { from, bytes_max: i32::MAX }).await;
-        assert!(reply.header::<ReadLogResponse>().unwrap().log_end >= from, "{:?}", reply.remark);
+        assert!(reply.header::<ReadLogResponse>().expect("a whole header").log_end >= from, "{:?}", reply.remark);
         if reply.body.is_empty() {
             return log;
         }
