@@ -4,6 +4,7 @@ use crate::operation::{Ask, History, Queue, Told};
 use crate::plan::{Cluster, Plan};
 use sim::fault::Fault;
 use sim::history::{Operation, Outcome, What};
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -37,7 +38,12 @@ pub struct Evidence {
     pub work: BTreeMap<String, Work>,
     /// For each liveness invariant what was still unmet at the last look.
     pub unmet: BTreeMap<&'static str, Vec<String>>,
+    /// What the history says of committed offsets, read out of it once: judges ask for it often.
+    commits: OnceCell<BTreeMap<(String, String, Queue), Commits>>,
 }
+
+/// What a node showed as committed for one group and queue: time of the answer, offset. In order of time.
+pub type Commits = Vec<(Duration, i64)>;
 
 /// One look at the running cluster.
 #[derive(Debug, Clone, Default)]
@@ -197,6 +203,25 @@ pub fn sends<'a>(operations: &'a [Operation<'a, Ask, Told>]) -> Vec<Send<'a>> {
 }
 
 impl Evidence {
+    /// What a node showed as committed, as the observer read it. The history must be whole by now.
+    pub fn commits_seen(&self, node: &str, group: &str, queue: &Queue) -> &[(Duration, i64)] {
+        let commits = self.commits.get_or_init(|| self.read_commits());
+        commits.get(&(node.to_owned(), group.to_owned(), queue.clone())).map_or(&[], Vec::as_slice)
+    }
+
+    fn read_commits(&self) -> BTreeMap<(String, String, Queue), Commits> {
+        let mut commits: BTreeMap<(String, String, Queue), Commits> = BTreeMap::new();
+        for operation in self.history.operations() {
+            let Ask::ReadCommitted { node, group, queue } = operation.input else { continue };
+            if let (Outcome::Ok(Told::Committed(offset)), Some((_, time))) = (operation.outcome, operation.ended) {
+                let key = (node.clone(), group.clone(), queue.clone());
+                commits.entry(key).or_default().push((time, offset.unwrap_or(0)));
+            }
+        }
+        commits.values_mut().for_each(|seen| seen.sort_by_key(|(at, _)| *at));
+        commits
+    }
+
     /// The outages of a node, in order of time.
     pub fn outages(&self, node: &str) -> Vec<Outage> {
         let mut outages: Vec<Outage> = Vec::new();

@@ -101,6 +101,23 @@ mod tests {
         let addresses = ["names-1", "broker-b", "broker-b-slave-2"];
         let addresses =
             addresses.iter().zip(1_u8..).map(|(name, last)| ((*name).to_owned(), [10, 0, 0, last].into())).collect();
-        insta::assert_snapshot!(broker(&cluster, "broker-b-slave-2", &addresses), @"");
+        insta::assert_snapshot!(broker(&cluster, "broker-b-slave-2", &addresses), @r"
+        brokerClusterName=HotfireCluster
+        brokerName=broker-b
+        brokerId=2
+        brokerRole=SLAVE
+        flushDiskType=SYNC_FLUSH
+        inSyncReplicas=2
+        brokerIP1=10.0.0.3
+        listenPort=10911
+        haListenPort=10912
+        namesrvAddr=10.0.0.1:9876
+        storePathRootDir=/data/store
+        mappedFileSizeCommitLog=65536
+        mappedFileSizeConsumeQueue=2000
+        autoCreateTopicEnable=false
+        slaveReadEnable=true
+        hotfireRecoverFromSlave=true
+        ");
     }
 }

@@ -11,7 +11,7 @@
 
 use crate::evidence::{Evidence, longest_fault, sends, slaves_of};
 use crate::faults::disk_held;
-use crate::invariant::i4_committed_offsets::{commits_seen, recovered_floor};
+use crate::invariant::i4_committed_offsets::recovered_floor;
 use crate::operation::{Ask, Queue};
 use crate::plan::Plan;
 use sim::history::Outcome;
@@ -127,7 +127,7 @@ fn floor(plan: &Plan, evidence: &Evidence, group: &str, queue: &Queue, started: 
     let earliest = started.saturating_sub(READ_TO_DELIVERY_MAX + longest_fault(plan));
     let nodes = [vec![queue.broker.clone()], slaves_of(&plan.cluster, &queue.broker)].concat();
     let node_floor = |node: &String| {
-        let commits = commits_seen(evidence, node, group, queue);
+        let commits = evidence.commits_seen(node, group, queue);
         let before =
             commits.iter().filter(|(at, _)| *at <= earliest).map(|(_, offset)| *offset).next_back().unwrap_or(0);
         let within = commits.iter().filter(|(at, _)| *at > earliest && *at <= started).map(|(_, offset)| *offset);
@@ -135,7 +135,7 @@ fn floor(plan: &Plan, evidence: &Evidence, group: &str, queue: &Queue, started: 
             .outages(node)
             .into_iter()
             .filter(|outage| outage.until.is_none_or(|until| until >= earliest) && outage.from <= started)
-            .map(|outage| recovered_floor(&commits, outage.from, disk_held(plan, node)));
+            .map(|outage| recovered_floor(commits, outage.from, disk_held(plan, node)));
         within.chain(recovered).chain([before]).min().unwrap_or(0)
     };
     nodes.iter().map(node_floor).min().unwrap_or(0)

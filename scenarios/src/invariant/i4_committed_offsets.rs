@@ -13,7 +13,7 @@
 
 use crate::evidence::{Death, Evidence, Outage, slaves_of};
 use crate::faults::disk_held;
-use crate::operation::{Ask, Queue, Told};
+use crate::operation::{Ask, Queue};
 use crate::plan::Plan;
 use sim::history::Outcome;
 use sim::verdict::Violation;
@@ -40,21 +40,6 @@ pub fn judge(plan: &Plan, evidence: &Evidence) -> Vec<Violation> {
     violations
 }
 
-/// What a node showed as committed: time of the answer, offset. In order of time.
-pub fn commits_seen(evidence: &Evidence, node: &str, group: &str, queue: &Queue) -> Vec<(Duration, i64)> {
-    let mut seen = Vec::new();
-    for operation in &evidence.history.operations() {
-        let Ask::ReadCommitted { node: asked, group: of, queue: at } = operation.input else { continue };
-        if asked != node || of != group || at != queue {
-            continue;
-        }
-        if let (Outcome::Ok(Told::Committed(offset)), Some((_, time))) = (&operation.outcome, operation.ended) {
-            seen.push((time, offset.unwrap_or(0)));
-        }
-    }
-    seen
-}
-
 /// The least that a table may hold after a crash at `death`, given what it showed before. `held`: how long faults may have held up
 /// the node's disk.
 pub fn recovered_floor(commits: &[(Duration, i64)], death: Duration, held: Duration) -> i64 {
@@ -63,12 +48,12 @@ pub fn recovered_floor(commits: &[(Duration, i64)], death: Duration, held: Durat
 
 fn recovered(plan: &Plan, evidence: &Evidence, group: &str, queue: &Queue) -> Vec<Violation> {
     let master = &queue.broker;
-    let commits = commits_seen(evidence, master, group, queue);
+    let commits = evidence.commits_seen(master, group, queue);
     let mut violations = Vec::new();
     for outage in evidence.outages(master) {
         let Some(back) = outage.until else { continue };
         let Some((at, shown)) = commits.iter().find(|(at, _)| *at >= back) else { continue };
-        let mut floor = recovered_floor(&commits, outage.from, disk_held(plan, master));
+        let mut floor = recovered_floor(commits, outage.from, disk_held(plan, master));
         let mut source = format!("{master} had shown {floor} more than 6 s before");
         if let Some(slave_floor) = slave_floor(plan, evidence, group, queue, &outage)
             && slave_floor > floor
@@ -113,9 +98,9 @@ fn slave_floor(plan: &Plan, evidence: &Evidence, group: &str, queue: &Queue, out
     }
     slaves_of(&plan.cluster, &queue.broker)
         .iter()
-        .flat_map(|slave| commits_seen(evidence, slave, group, queue))
+        .flat_map(|slave| evidence.commits_seen(slave, group, queue))
         .filter(|(at, _)| *at >= outage.from && *at <= back)
-        .map(|(_, offset)| offset)
+        .map(|(_, offset)| *offset)
         .max()
 }
 

@@ -316,5 +316,5 @@ fn an_unmet_liveness_invariant_is_a_violation_that_says_how_long_was_waited() {
     story.evidence.ended_at = seconds(180.0);
     story.evidence.unmet.insert("L1 masters serve", vec!["broker-a has not answered SEND_OK".into()]);
     let violations = judge(&plan(Flush::Sync, Replication::Async), &story.evidence);
-    insta::assert_snapshot!(violations[0].to_string(), @"");
+    insta::assert_snapshot!(violations[0].to_string(), @r#""L1 masters serve": 120 s after the faults were healed: broker-a has not answered SEND_OK"#);
 }

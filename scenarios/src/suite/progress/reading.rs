@@ -2,7 +2,6 @@
 
 use crate::draw::GROUP;
 use crate::evidence::{Evidence, Outage};
-use crate::invariant::i4_committed_offsets::commits_seen;
 use crate::operation::{Ask, Queue};
 use crate::plan::{Plan, is_clustering};
 use crate::suite::progress::story::MASTER;
@@ -84,14 +83,14 @@ impl<'a> Reading<'a> {
     }
 
     /// What a broker node showed as committed: time, offset.
-    pub fn shown(&self, node: &str, queue: &Queue) -> Vec<(Duration, i64)> {
-        commits_seen(self.evidence, node, GROUP, queue)
+    pub fn shown(&self, node: &str, queue: &Queue) -> &[(Duration, i64)] {
+        self.evidence.commits_seen(node, GROUP, queue)
     }
 
     /// The greatest offset that a node showed in a span of time; 0 if none.
     pub fn greatest_shown(&self, node: &str, queue: &Queue, from: Duration, until: Duration) -> i64 {
-        let within = self.shown(node, queue).into_iter().filter(|(at, _)| *at >= from && *at <= until);
-        within.map(|(_, offset)| offset).max().unwrap_or(0)
+        let within = self.shown(node, queue).iter().filter(|(at, _)| *at >= from && *at <= until);
+        within.map(|(_, offset)| *offset).max().unwrap_or(0)
     }
 
     /// The master's outage.

@@ -33,7 +33,7 @@ fn judge(plan: &Plan, evidence: &Evidence) -> Result<(), String> {
     for queue in reading.queues() {
         let consumed = reading.reached(queue, back, None);
         let late: Vec<(Duration, i64)> =
-            reading.shown(MASTER, queue).into_iter().filter(|(at, _)| *at >= due).collect();
+            reading.shown(MASTER, queue).iter().copied().filter(|(at, _)| *at >= due).collect();
         if late.is_empty() {
             return Err("nobody asked the master after the bound".into());
         }
