@@ -192,13 +192,18 @@ fn first_violation(
     let entries = registry.select(scenarios).map_err(crate::error::WorkerError::from)?;
     let dealt = (options.first_seed..options.first_seed.saturating_add(seeds)).zip(entries.iter().cycle());
     let tasks = dealt.map(|(seed, entry)| Task::Seed { scenario: entry.name().to_owned(), seed }).collect();
-    let (mut runs, mut kill) = (0, None);
+    let (mut runs, mut kill) = (0, None::<Kill>);
     let launch = Launch { program, arguments: Vec::new() };
     Process::start(&launch)?.run(tasks, options.limits, true, |run: Run| {
         runs += 1;
-        if let (Some(violation), None) = (run.report.violations.first(), &kill) {
-            let (scenario, seed) = (run.task.scenario().to_owned(), run.task.seed().unwrap_or_default());
-            kill = Some(Kill { invariant: violation.invariant.clone(), scenario, seed });
+        let seed = run.task.seed().unwrap_or_default();
+        // Runs go on beside each other and end in any order: the first seed counts, and it counts as used.
+        if let Some(violation) = run.report.violations.first()
+            && kill.as_ref().is_none_or(|known| seed < known.seed)
+        {
+            runs = runs.max(seed - options.first_seed + 1);
+            kill =
+                Some(Kill { invariant: violation.invariant.clone(), scenario: run.task.scenario().to_owned(), seed });
         }
         ControlFlow::Continue(())
     })?;

@@ -408,7 +408,6 @@ async fn accept(shared: Arc<Shared>, connections: Arc<TaskGroup>, listener: TcpL
         };
         match accepted {
             Ok((_, addr)) if !shared.open.is_cancelled() => {
-                rt::probe!("replication.slave_before_open");
                 info!(slave = %addr, "slave turned away: the log is not known to be whole yet");
             }
             Ok((socket, addr)) => {

@@ -89,7 +89,6 @@ impl Regain {
                 done.is_whole = true;
             }
             Err(error) => {
-                rt::probe!("replication.regain_interrupted");
                 warn!(%slave, %error, at = %self.store.log_end(), %to, "lost suffix of the log not regained");
             }
         }
@@ -125,7 +124,6 @@ impl Regain {
 
     async fn view(&self, slave: &str) -> Result<View, RegainError> {
         let Some((bounds, _)) = self.ask(slave, PhysicalOffset::ZERO, 0, self.question_max).await? else {
-            rt::probe!("replication.slave_cannot_tell");
             warn!(%slave, "the slave does not know how to tell its log; what it alone has is lost");
             return Ok(View::NothingToGive);
         };

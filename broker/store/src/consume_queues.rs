@@ -59,7 +59,6 @@ impl ConsumeQueues {
             Err((path, length)) => return Err(StoreError::FileLength { path, length, expected: self.file_bytes }),
             Ok(()) if files.windows(2).all(|pair| pair[0].0 + self.file_bytes == pair[1].0) => {}
             Ok(()) => {
-                rt::probe!("store.queue.file_missing");
                 tracing::warn!(%topic, queue_id, "a consume-queue file is missing, the queue is rebuilt");
                 queue.reset().map_err(io("clear"))?;
             }

@@ -108,7 +108,6 @@ pub(crate) fn close_gap(queue: &ConsumeQueue, expected: i64, offset: QueueOffset
     if missing > queue.file_entries() {
         return false;
     }
-    rt::probe!("store.queue.gap_filled");
     tracing::warn!(topic = %queue.topic, queue_id = queue.queue_id, expected, %offset, "queue entries are lost");
     queue.fill_gap(missing);
     true

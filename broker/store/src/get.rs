@@ -204,10 +204,7 @@ impl Store {
             // A truncation that came between the entry and its record.
             _ if self.log_end() < entry.end() => Ok(None),
             Ok(Step::Blank | Step::Incomplete { .. }) => Err(wrong()),
-            Err(source) => {
-                rt::probe!("store.get.damaged");
-                Err(ReadError::Damaged { offset: entry.physical, source })
-            }
+            Err(source) => Err(ReadError::Damaged { offset: entry.physical, source }),
         }
     }
 

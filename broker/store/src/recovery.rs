@@ -162,11 +162,10 @@ impl UnrecoveredStore {
             let may_close_gaps = first == 0;
             match LogScan::walk(&self.segments[first..], &self.queues, &self.config, may_close_gaps).await? {
                 Some(scan) if scan.records > 0 || first == 0 => return Ok((scan, false)),
-                Some(_) => rt::probe!("store.recovery.further_back"),
+                Some(_) => {}
                 None => break,
             }
         }
-        rt::probe!("store.recovery.rebuilt");
         tracing::warn!("queue entries are missing, consume queues are rebuilt from the whole log");
         self.keep_queues_below(log_min).await?;
         let scan = LogScan::walk(&self.segments, &self.queues, &self.config, true).await?;
@@ -193,7 +192,6 @@ impl UnrecoveredStore {
             }
         }
         if is_synced_part {
-            rt::probe!("store.recovery.synced_part_lost");
             let (offset, path) = (scan.end, self.config.commit_log_dir());
             let error = match dropped.clone() {
                 Some(DroppedTail { path, reason: source, .. }) => {

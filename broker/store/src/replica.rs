@@ -68,7 +68,6 @@ impl Store {
         if !u64::try_from(at.0).is_ok_and(|at| at.is_multiple_of(segment_size)) {
             return Err(ReplicaError::UnalignedStart { at, segment_size });
         }
-        rt::probe!("store.replica.begins_late");
         // Nothing was dispatched, flushed or read: the positions move together. The dispatcher follows the log's start.
         self.log.begin_at(appender, at);
         self.set_dispatched(FlushMark { end: at, store_timestamp: 0 });

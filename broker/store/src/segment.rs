@@ -42,7 +42,6 @@ impl Segment {
             return Err(StoreError::FileLength { path, length, expected: size });
         }
         if length < size {
-            rt::probe!("store.segment.short");
             file.set_len(size).map_err(io("extend", &path))?;
         }
         Ok(Segment { start, size, path, file, named: AtomicBool::new(false) })
