@@ -11,7 +11,7 @@
 
 use crate::evidence::{Evidence, longest_fault, sends, slaves_of};
 use crate::faults::disk_held;
-use crate::invariant::i4_committed_offsets::recovered_floor;
+use crate::invariant::i4_committed_offsets::recovered_floors;
 use crate::operation::{Ask, Queue};
 use crate::plan::Plan;
 use sim::history::Outcome;
@@ -131,11 +131,13 @@ fn floor(plan: &Plan, evidence: &Evidence, group: &str, queue: &Queue, started: 
         let before =
             commits.iter().filter(|(at, _)| *at <= earliest).map(|(_, offset)| *offset).next_back().unwrap_or(0);
         let within = commits.iter().filter(|(at, _)| *at > earliest && *at <= started).map(|(_, offset)| *offset);
-        let recovered = evidence
-            .outages(node)
-            .into_iter()
-            .filter(|outage| outage.until.is_none_or(|until| until >= earliest) && outage.from <= started)
-            .map(|outage| recovered_floor(commits, outage.from, disk_held(plan, node)));
+        let outages = evidence.outages(node);
+        let floors = recovered_floors(commits, &outages, disk_held(plan, node), evidence.first_lost(queue));
+        let recovered = outages
+            .iter()
+            .zip(floors)
+            .filter(|(outage, _)| outage.until.is_none_or(|until| until >= earliest) && outage.from <= started)
+            .map(|(_, floor)| floor);
         within.chain(recovered).chain([before]).min().unwrap_or(0)
     };
     nodes.iter().map(node_floor).min().unwrap_or(0)

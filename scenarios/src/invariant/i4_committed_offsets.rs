@@ -2,8 +2,9 @@
 //!
 //! *M* is a master's table, *S* its slave's, as the observer reads them with QUERY_CONSUMER_OFFSET about once a second.
 //!
-//! - After a crash or power loss at *t* the recovered *M* is at least every commit that *M* showed before *t* − 5 s
-//!   (`flushConsumerOffsetInterval`) − one write − the time for which a fault held up the disk.
+//! - After a crash or power loss at *t* the recovered *M* is at least what *M* showed before *t* − 5 s
+//!   (`flushConsumerOffsetInterval`) − one write − the time for which a fault held up the disk, or the least that it showed later: a
+//!   client may seek back. A life that was shorter than that persisted nothing: then *M* is at least what it had to be when it started.
 //!   If the power loss took a suffix of the queue (asynchronous flush), *M* is lowered to what is left of the queue: whoever kept a
 //!   higher offset would skip the messages that come next.
 //! - With `recoverFromSlaveOnStart`, *M* after the return is at least every *S* that was shown while the master was away, if the slave
@@ -40,33 +41,53 @@ pub fn judge(plan: &Plan, evidence: &Evidence) -> Vec<Violation> {
     violations
 }
 
-/// The least that a table may hold after a crash at `death`, given what it showed before. `held`: how long faults may have held up
-/// the node's disk.
-pub fn recovered_floor(commits: &[(Duration, i64)], death: Duration, held: Duration) -> i64 {
-    commits.iter().filter(|(at, _)| *at + PERSIST_WINDOW + held <= death).map(|(_, offset)| *offset).max().unwrap_or(0)
+/// The least that a table may hold after each of a node's `outages` (in order of time), given what it showed. `held`: how long faults
+/// may have held up the node's disk. `lost`: the first offset of the suffix that power losses took from the queue.
+pub fn recovered_floors(
+    commits: &[(Duration, i64)],
+    outages: &[Outage],
+    held: Duration,
+    lost: Option<i64>,
+) -> Vec<i64> {
+    let mut floor = 0;
+    let mut started = Duration::ZERO;
+    let floor_after = |outage: &Outage| {
+        for (at, shown) in commits.iter().filter(|(at, _)| (started..=outage.from).contains(at)) {
+            let is_persisted = *at + PERSIST_WINDOW + held <= outage.from;
+            floor = if is_persisted { *shown } else { floor.min(*shown) };
+        }
+        if let Some(lost) = lost
+            && outage.death == Death::PowerLoss
+        {
+            // Nothing of the suffix can be consumed any more: the table is lowered to the recovered end of the queue.
+            floor = floor.min(lost);
+        }
+        started = outage.until.unwrap_or(Duration::MAX);
+        floor
+    };
+    outages.iter().map(floor_after).collect()
 }
 
 fn recovered(plan: &Plan, evidence: &Evidence, group: &str, queue: &Queue) -> Vec<Violation> {
     let master = &queue.broker;
     let commits = evidence.commits_seen(master, group, queue);
+    let lost = evidence.first_lost(queue);
+    let outages = evidence.outages(master);
+    let floors = recovered_floors(commits, &outages, disk_held(plan, master), lost);
     let mut violations = Vec::new();
-    for outage in evidence.outages(master) {
+    for (outage, mut floor) in outages.into_iter().zip(floors) {
         let Some(back) = outage.until else { continue };
         let Some((at, shown)) = commits.iter().find(|(at, _)| *at >= back) else { continue };
-        let mut floor = recovered_floor(commits, outage.from, disk_held(plan, master));
-        let mut source = format!("{master} had shown {floor} more than 6 s before");
-        if let Some(slave_floor) = slave_floor(plan, evidence, group, queue, &outage)
-            && slave_floor > floor
-        {
-            floor = slave_floor;
-            source = format!("a slave had shown {floor} while it was away");
-        }
-        // Of a suffix that is lost nothing can be consumed any more: the table is lowered to the recovered end of the queue.
-        if let Some(lost) = evidence.first_lost(queue)
-            && outage.death == Death::PowerLoss
-            && lost < floor
-        {
-            floor = lost;
+        let mut source = format!("{master} had shown {floor} long enough before");
+        if let Some(slave_floor) = slave_floor(plan, evidence, group, queue, &outage) {
+            let slave_floor = match lost {
+                Some(lost) if outage.death == Death::PowerLoss => slave_floor.min(lost),
+                _ => slave_floor,
+            };
+            if slave_floor > floor {
+                floor = slave_floor;
+                source = format!("a slave had shown {floor} while it was away");
+            }
         }
         if *shown < floor {
             let death = if outage.death == Death::PowerLoss { "power loss" } else { "crash" };

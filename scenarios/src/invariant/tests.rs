@@ -213,6 +213,42 @@ fn i4_recovered_progress_keeps_what_was_persisted() {
 }
 
 #[test]
+fn i4_a_short_life_persists_nothing() {
+    let plan = plan(Flush::Sync, Replication::Async);
+    let story = |first_shown_at: f64| {
+        Story::default()
+            .consumed(1.0, "m", 0)
+            .committed(first_shown_at, "broker-a", 1)
+            .node(20.0, "broker-a", "process ended")
+            .node(25.0, "broker-a", "started")
+            .node(28.0, "broker-a", "process ended")
+            .node(40.0, "broker-a", "started")
+            .committed(41.0, "broker-a", 0)
+            .holds(&["m"])
+    };
+    assert_eq!(story(10.0).verdict(&plan), ["I4 committed offsets", "I4 committed offsets"], "persisted before either");
+    assert_eq!(story(17.0).verdict(&plan), CLEAN, "lost with the first crash, not with the second");
+}
+
+#[test]
+fn i4_a_client_may_seek_back() {
+    let plan = plan(Flush::Sync, Replication::Async);
+    let story = |shown_after: i64| {
+        Story::default()
+            .consumed(1.0, "m", 0)
+            .consumed(1.0, "n", 1)
+            .committed(10.0, "broker-a", 2)
+            .committed(12.0, "broker-a", 1)
+            .node(20.0, "broker-a", "process ended")
+            .node(25.0, "broker-a", "started")
+            .committed(26.0, "broker-a", shown_after)
+            .holds(&["m", "n"])
+    };
+    assert_eq!(story(0).verdict(&plan), ["I4 committed offsets"]);
+    assert_eq!(story(1).verdict(&plan), CLEAN);
+}
+
+#[test]
 fn i4_progress_made_at_the_slave_comes_back() {
     let with = plan(Flush::Sync, Replication::Async);
     let mut without = with.clone();
