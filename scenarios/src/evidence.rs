@@ -5,7 +5,7 @@ use crate::plan::{Cluster, Plan};
 use sim::fault::Fault;
 use sim::history::{Operation, Outcome, What};
 use std::cell::OnceCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// Node event: the program was started.
@@ -38,8 +38,19 @@ pub struct Evidence {
     pub work: BTreeMap<String, Work>,
     /// For each liveness invariant what was still unmet at the last look.
     pub unmet: BTreeMap<&'static str, Vec<String>>,
-    /// What the history says of committed offsets, read out of it once: judges ask for it often.
-    commits: OnceCell<BTreeMap<(String, String, Queue), Commits>>,
+    digest: OnceCell<Digest>,
+}
+
+/// What judges ask often, read out of the history once.
+#[derive(Debug, Clone, Default)]
+struct Digest {
+    /// By node, group and queue.
+    commits: BTreeMap<(String, String, Queue), Commits>,
+    first_lost: BTreeMap<Queue, i64>,
+    /// Keys by group.
+    consumed: BTreeMap<String, BTreeSet<String>>,
+    /// Keys that an offset named when it was delivered.
+    delivered: BTreeMap<(Queue, i64), BTreeSet<String>>,
 }
 
 /// What a node showed as committed for one group and queue: time of the answer, offset. In order of time.
@@ -205,21 +216,63 @@ pub fn sends<'a>(operations: &'a [Operation<'a, Ask, Told>]) -> Vec<Send<'a>> {
 impl Evidence {
     /// What a node showed as committed, as the observer read it. The history must be whole by now.
     pub fn commits_seen(&self, node: &str, group: &str, queue: &Queue) -> &[(Duration, i64)] {
-        let commits = self.commits.get_or_init(|| self.read_commits());
+        let commits = &self.digest().commits;
         commits.get(&(node.to_owned(), group.to_owned(), queue.clone())).map_or(&[], Vec::as_slice)
     }
 
-    fn read_commits(&self) -> BTreeMap<(String, String, Queue), Commits> {
-        let mut commits: BTreeMap<(String, String, Queue), Commits> = BTreeMap::new();
-        for operation in self.history.operations() {
-            let Ask::ReadCommitted { node, group, queue } = operation.input else { continue };
-            if let (Outcome::Ok(Told::Committed(offset)), Some((_, time))) = (operation.outcome, operation.ended) {
-                let key = (node.clone(), group.clone(), queue.clone());
-                commits.entry(key).or_default().push((time, offset.unwrap_or(0)));
+    /// The smallest offset of the queue that named a message once (as a delivery or an acknowledgement tells) and does not name it at
+    /// the end.
+    pub fn first_lost(&self, queue: &Queue) -> Option<i64> {
+        self.digest().first_lost.get(queue).copied()
+    }
+
+    /// Whether a listener of the group was done with the message.
+    pub fn was_consumed(&self, group: &str, key: &str) -> bool {
+        self.digest().consumed.get(group).is_some_and(|keys| keys.contains(key))
+    }
+
+    /// Whether the offset named another message before, of a suffix that was lost.
+    pub fn was_reused(&self, queue: &Queue, offset: i64, key: &str) -> bool {
+        let named = self.digest().delivered.get(&(queue.clone(), offset));
+        named.is_some_and(|keys| keys.iter().any(|named| named != key))
+    }
+
+    fn digest(&self) -> &Digest {
+        self.digest.get_or_init(|| {
+            let mut digest = Digest::default();
+            for operation in self.history.operations() {
+                self.note(&mut digest, &operation);
             }
+            digest.commits.values_mut().for_each(|seen| seen.sort_by_key(|(at, _)| *at));
+            digest
+        })
+    }
+
+    fn note(&self, digest: &mut Digest, operation: &Operation<'_, Ask, Told>) {
+        match (operation.input, &operation.outcome, operation.ended) {
+            (Ask::ReadCommitted { node, group, queue }, Outcome::Ok(Told::Committed(offset)), Some((_, at))) => {
+                let key = (node.clone(), group.clone(), queue.clone());
+                digest.commits.entry(key).or_default().push((at, offset.unwrap_or(0)));
+            }
+            (Ask::Send { key }, Outcome::Ok(Told::Stored { queue, offset, .. }), _) => {
+                self.note_named(digest, queue, *offset, key);
+            }
+            (Ask::Consume { group, queue, offset, key, .. }, outcome, _) => {
+                self.note_named(digest, queue, *offset, key);
+                digest.delivered.entry((queue.clone(), *offset)).or_default().insert(key.clone());
+                if matches!(outcome, Outcome::Ok(_)) {
+                    digest.consumed.entry(group.clone()).or_default().insert(key.clone());
+                }
+            }
+            _ => {}
         }
-        commits.values_mut().for_each(|seen| seen.sort_by_key(|(at, _)| *at));
-        commits
+    }
+
+    fn note_named(&self, digest: &mut Digest, queue: &Queue, offset: i64, key: &str) {
+        let Some(contents) = self.queues.get(queue) else { return };
+        if offset >= contents.min && contents.key_at(offset) != Some(key) {
+            digest.first_lost.entry(queue.clone()).and_modify(|first| *first = offset.min(*first)).or_insert(offset);
+        }
     }
 
     /// The outages of a node, in order of time.
@@ -281,38 +334,11 @@ impl Evidence {
 impl QueueContents {
     /// The key of the message at an offset.
     pub fn key_at(&self, offset: i64) -> Option<&str> {
-        self.messages.iter().find(|message| message.offset == offset).map(|message| message.key.as_str())
-    }
-}
-
-impl Evidence {
-    /// The smallest offset of the queue that named a message once (as a delivery or an acknowledgement tells) and does not name it at
-    /// the end.
-    pub fn first_lost(&self, queue: &Queue) -> Option<i64> {
-        let contents = self.queues.get(queue)?;
-        let operations = self.history.operations();
-        let acknowledged = sends(&operations).into_iter().filter_map(|send| {
-            send.stored.filter(|stored| stored.queue == queue).map(|stored| (stored.offset, send.key))
-        });
-        let delivered = operations.iter().filter_map(|operation| match operation.input {
-            Ask::Consume { queue: at, offset, key, .. } if at == queue => Some((*offset, key.as_str())),
-            _ => None,
-        });
-        acknowledged
-            .chain(delivered)
-            .filter(|(offset, key)| *offset >= contents.min && contents.key_at(*offset) != Some(key))
-            .map(|(offset, _)| offset)
-            .min()
-    }
-
-    /// Whether the offset named another message before, of a suffix that was lost.
-    pub fn was_reused(&self, queue: &Queue, offset: i64, key: &str) -> bool {
-        self.history.events.iter().any(|event| match &event.what {
-            What::Invoke { input: Ask::Consume { queue: at, offset: of, key: other, .. }, .. } => {
-                at == queue && *of == offset && other != key
-            }
-            _ => false,
-        })
+        // Offsets are dense unless an invariant is broken.
+        let expected = usize::try_from(offset.checked_sub(self.min)?).ok().and_then(|place| self.messages.get(place));
+        let found = expected.filter(|message| message.offset == offset);
+        let found = found.or_else(|| self.messages.iter().find(|message| message.offset == offset));
+        found.map(|message| message.key.as_str())
     }
 }
 

@@ -18,6 +18,7 @@ use protocol::{Command, Header, QueueOffset, RequestCode, ResponseCode};
 use remoting::{Client, ClientConfig};
 use rt::sync::CancellationToken;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Duration;
 
 /// A healthy node answers within that.
@@ -143,14 +144,25 @@ impl Observer {
         Some(contents)
     }
 
+    /// Offset behind the last record of the last segment on the node's disk; 0 without a segment.
+    pub fn log_end(&self, node: &str) -> i64 {
+        let node = self.machines.node(node);
+        let files = rt::world::disk::list(node, COMMIT_LOG_DIR).unwrap_or_default();
+        let segments = files.iter().filter_map(|path| Some((segment_start(path)?, path)));
+        let Some((start, path)) = segments.max() else { return 0 };
+        let used = rt::world::disk::read_file(node, path).map_or(0, |bytes| used_bytes(&bytes));
+        start + i64::try_from(used).expect("a segment is small")
+    }
+
     /// The commit log as it lies on the node's disk.
     pub fn log(&self, node: &str) -> LogCopy {
         let node = self.machines.node(node);
         let files = rt::world::disk::list(node, COMMIT_LOG_DIR).unwrap_or_default();
         let mut copy = LogCopy::default();
         for path in files {
-            let start = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.parse::<i64>().ok());
-            let (Some(start), Ok(bytes)) = (start, rt::world::disk::read_file(node, &path)) else { continue };
+            let (Some(start), Ok(bytes)) = (segment_start(&path), rt::world::disk::read_file(node, &path)) else {
+                continue;
+            };
             if copy.bytes.is_empty() {
                 copy.start = start;
             } else if start != copy.end() {
@@ -164,6 +176,11 @@ impl Observer {
         }
         copy
     }
+}
+
+/// Segments are named by the offset of their first byte.
+fn segment_start(path: &Path) -> Option<i64> {
+    path.file_name()?.to_str()?.parse().ok()
 }
 
 /// Length of the run of records (and of the filler) at the start of a file.

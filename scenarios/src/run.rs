@@ -5,7 +5,7 @@ use crate::evidence::{Evidence, Snapshot, Work, slaves_of};
 use crate::invariant::{LIVENESS, judge};
 use crate::machines::Machines;
 use crate::observer::Observer;
-use crate::operation::{Ask, Queue, Recorder};
+use crate::operation::{Ask, History, Queue, Recorder, Told};
 use crate::plan::{self, Operation, Plan};
 use crate::producers;
 use client::{ClientInstance, Producer, ProducerConfig};
@@ -13,7 +13,7 @@ use protocol::MessageQueue;
 use rt::sync::CancellationToken;
 use rt::world::{Latency, NetworkConfig, Policy, WorldConfig};
 use sim::desk::Desk;
-use sim::history::{Outcome, What};
+use sim::history::{OperationId, What};
 use sim::nemesis::Nemesis;
 use sim::report::Report;
 use sim::verdict::Violation;
@@ -229,10 +229,10 @@ impl Run {
         let prober =
             Producer::start(&instance, ProducerConfig::new("probers")).await.expect("the first of its instance");
         let bound = evidence.healed_at + liveness_bound();
-        let mut serving = BTreeSet::new();
+        let (mut serving, mut consumed) = (BTreeSet::new(), Consumed::default());
         loop {
             self.probe(&prober, &mut serving).await;
-            let mut look = self.look().await;
+            let mut look = self.look(&mut consumed).await;
             look.serving = serving.iter().cloned().collect();
             let masters = prober.publish_queues(plan::TOPIC).await.unwrap_or_default();
             look.client_route =
@@ -269,8 +269,9 @@ impl Run {
         }
     }
 
-    async fn look(&self) -> Snapshot {
-        let mut look = Snapshot { consumed: self.consumed(), ..Snapshot::default() };
+    async fn look(&self, consumed: &mut Consumed) -> Snapshot {
+        self.recorder.look(|history| consumed.read_on(history));
+        let mut look = Snapshot { consumed: consumed.offsets.clone(), ..Snapshot::default() };
         for name in self.plan.cluster.names() {
             if let Some(route) = self.observer.route(&name).await {
                 look.routes.insert(name, route);
@@ -292,25 +293,10 @@ impl Run {
         for master in self.plan.cluster.masters() {
             let slaves = slaves_of(&self.plan.cluster, &master);
             for node in slaves.into_iter().chain([master]) {
-                look.log_ends.insert(node.clone(), self.observer.log(&node).end());
+                look.log_ends.insert(node.clone(), self.observer.log_end(&node));
             }
         }
         look
-    }
-
-    /// Offsets that each group has consumed, as the history tells.
-    fn consumed(&self) -> BTreeMap<String, BTreeMap<Queue, Vec<i64>>> {
-        self.recorder.look(|history| {
-            let mut consumed: BTreeMap<String, BTreeMap<Queue, Vec<i64>>> = BTreeMap::new();
-            for operation in history.operations() {
-                let (Ask::Consume { group, queue, offset, .. }, Outcome::Ok(_)) = (operation.input, &operation.outcome)
-                else {
-                    continue;
-                };
-                consumed.entry(group.clone()).or_default().entry(queue.clone()).or_default().push(*offset);
-            }
-            consumed
-        })
     }
 
     /// Reads what the masters and the disks hold.
@@ -339,13 +325,42 @@ impl Run {
         self.recorder.look(|history| {
             for event in &history.events {
                 match &event.what {
-                    What::Ok { output: crate::operation::Told::Stored { .. }, .. } => acknowledged += 1,
-                    What::Ok { output: crate::operation::Told::Consumed, .. } => consumed += 1,
+                    What::Ok { output: Told::Stored { .. }, .. } => acknowledged += 1,
+                    What::Ok { output: Told::Consumed, .. } => consumed += 1,
                     _ => {}
                 }
             }
         });
         self.desk.count("messages acknowledged", acknowledged);
         self.desk.count("messages consumed", consumed);
+    }
+}
+
+/// Offsets that each group has consumed, as the history tells so far.
+#[derive(Default)]
+struct Consumed {
+    offsets: BTreeMap<String, BTreeMap<Queue, Vec<i64>>>,
+    /// Deliveries whose listener is not done.
+    begun: BTreeMap<OperationId, (String, Queue, i64)>,
+    events_read: usize,
+}
+
+impl Consumed {
+    /// Takes in the events that came since the last look.
+    fn read_on(&mut self, history: &History) {
+        for event in &history.events[self.events_read..] {
+            match &event.what {
+                What::Invoke { operation, input: Ask::Consume { group, queue, offset, .. }, .. } => {
+                    self.begun.insert(*operation, (group.clone(), queue.clone(), *offset));
+                }
+                What::Ok { operation, output: Told::Consumed } => {
+                    if let Some((group, queue, offset)) = self.begun.remove(operation) {
+                        self.offsets.entry(group).or_default().entry(queue).or_default().push(offset);
+                    }
+                }
+                _ => {}
+            }
+        }
+        self.events_read = history.events.len();
     }
 }

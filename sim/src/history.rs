@@ -6,7 +6,6 @@
 use crate::fault::signals::Signals;
 use crate::verdict::{EventId, Evidence, seconds};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -123,16 +122,16 @@ impl<I, O> History<I, O> {
     /// Each operation with its end, in order of invocation.
     ///
     /// # Panics
-    /// If an operation ends twice or without having been invoked: the history was not written by a [`Recorder`].
+    /// If an operation ends twice or without having been invoked, or the numbers do not rise: the history was not written by a
+    /// [`Recorder`].
     pub fn operations(&self) -> Vec<Operation<'_, I, O>> {
-        let mut operations = Vec::new();
-        let mut places: BTreeMap<OperationId, usize> = BTreeMap::new();
+        let mut operations: Vec<Operation<'_, I, O>> = Vec::new();
         for (index, event) in self.events.iter().enumerate() {
             let here = EventId(index);
             let (id, outcome) = match &event.what {
                 What::Invoke { client, operation, input } => {
-                    let before = places.insert(*operation, operations.len());
-                    assert!(before.is_none(), "{operation:?} is invoked twice");
+                    let in_order = operations.last().is_none_or(|last| last.id < *operation);
+                    assert!(in_order, "operations are numbered in order of invocation, {operation:?} is not");
                     let (invoked, invoked_at) = (here, event.at);
                     operations.push(Operation {
                         id: *operation,
@@ -150,8 +149,8 @@ impl<I, O> History<I, O> {
                 What::Unknown { operation, .. } => (operation, Outcome::Unknown),
                 What::Node { .. } => continue,
             };
-            let place = *places.get(id).expect("an operation is invoked before it ends");
-            let operation: &mut Operation<'_, I, O> = &mut operations[place];
+            let place = operations.binary_search_by_key(id, |operation| operation.id);
+            let operation = &mut operations[place.expect("an operation is invoked before it ends")];
             assert!(operation.ended.is_none(), "{id:?} ends twice");
             operation.ended = Some((here, event.at));
             operation.outcome = outcome;

@@ -9,7 +9,7 @@
 //! the observer saw committed there, less what a crash may take (commits of the last `flushConsumerOffsetInterval`, 5 s, and one
 //! write), less what a slave had not copied yet.
 
-use crate::evidence::{Evidence, longest_fault, sends, slaves_of};
+use crate::evidence::{Evidence, Outage, longest_fault, sends, slaves_of};
 use crate::faults::disk_held;
 use crate::invariant::i4_committed_offsets::recovered_floors;
 use crate::operation::{Ask, Queue};
@@ -84,8 +84,9 @@ fn deliveries_again(plan: &Plan, evidence: &Evidence) -> Vec<Violation> {
         if !crate::plan::is_clustering(plan, group) {
             continue;
         }
+        let nodes = NodeProgress::of_nodes(plan, evidence, group, queue);
         for (run_start, run_offset, delivery) in repeated(&deliveries) {
-            let floor = floor(plan, evidence, group, queue, run_start);
+            let floor = floor(plan, &nodes, run_start);
             // The offset that the owner read is at most the first that it delivered; judge the run by where it started.
             if run_offset < floor && delivery.offset < floor {
                 let summary = format!(
@@ -122,23 +123,42 @@ fn repeated<'a>(deliveries: &'a [Delivery<'a>]) -> Vec<(Duration, i64, &'a Deliv
 /// A concurrent consumer reorders within what it has in flight; a larger step back is a new run.
 const IN_FLIGHT_WINDOW: i64 = 64;
 
-/// The smallest committed offset that a new owner may have been told shortly before `started`.
-fn floor(plan: &Plan, evidence: &Evidence, group: &str, queue: &Queue, started: Duration) -> i64 {
-    let earliest = started.saturating_sub(READ_TO_DELIVERY_MAX + longest_fault(plan));
-    let nodes = [vec![queue.broker.clone()], slaves_of(&plan.cluster, &queue.broker)].concat();
-    let node_floor = |node: &String| {
-        let commits = evidence.commits_seen(node, group, queue);
-        let before =
-            commits.iter().filter(|(at, _)| *at <= earliest).map(|(_, offset)| *offset).next_back().unwrap_or(0);
-        let within = commits.iter().filter(|(at, _)| *at > earliest && *at <= started).map(|(_, offset)| *offset);
-        let outages = evidence.outages(node);
-        let floors = recovered_floors(commits, &outages, disk_held(plan, node), evidence.first_lost(queue));
-        let recovered = outages
+/// What one broker node showed of a group's progress in a queue, and what it may have been after its outages.
+struct NodeProgress<'a> {
+    commits: &'a [(Duration, i64)],
+    outages: Vec<(Outage, i64)>,
+}
+
+impl<'a> NodeProgress<'a> {
+    /// Of each node of the queue's broker name.
+    fn of_nodes(plan: &Plan, evidence: &'a Evidence, group: &str, queue: &Queue) -> Vec<NodeProgress<'a>> {
+        let nodes = [vec![queue.broker.clone()], slaves_of(&plan.cluster, &queue.broker)].concat();
+        let of = |node: &String| {
+            let commits = evidence.commits_seen(node, group, queue);
+            let outages = evidence.outages(node);
+            let floors = recovered_floors(commits, &outages, disk_held(plan, node), evidence.first_lost(queue));
+            NodeProgress { commits, outages: outages.into_iter().zip(floors).collect() }
+        };
+        nodes.iter().map(of).collect()
+    }
+
+    /// The smallest offset that it may have answered between the two times.
+    fn floor(&self, earliest: Duration, latest: Duration) -> i64 {
+        let before = self.commits.partition_point(|(at, _)| *at <= earliest);
+        let until = self.commits.partition_point(|(at, _)| *at <= latest);
+        let before_offset = before.checked_sub(1).map_or(0, |last| self.commits[last].1);
+        let within = self.commits[before..until].iter().map(|(_, offset)| *offset);
+        let recovered = self
+            .outages
             .iter()
-            .zip(floors)
-            .filter(|(outage, _)| outage.until.is_none_or(|until| until >= earliest) && outage.from <= started)
-            .map(|(_, floor)| floor);
-        within.chain(recovered).chain([before]).min().unwrap_or(0)
-    };
-    nodes.iter().map(node_floor).min().unwrap_or(0)
+            .filter(|(outage, _)| outage.until.is_none_or(|until| until >= earliest) && outage.from <= latest)
+            .map(|(_, floor)| *floor);
+        within.chain(recovered).fold(before_offset, i64::min)
+    }
+}
+
+/// The smallest committed offset that a new owner may have been told shortly before `started`.
+fn floor(plan: &Plan, nodes: &[NodeProgress<'_>], started: Duration) -> i64 {
+    let earliest = started.saturating_sub(READ_TO_DELIVERY_MAX + longest_fault(plan));
+    nodes.iter().map(|node| node.floor(earliest, started)).min().unwrap_or(0)
 }

@@ -14,11 +14,9 @@
 
 use crate::evidence::{Death, Evidence, Outage, slaves_of};
 use crate::faults::disk_held;
-use crate::operation::{Ask, Queue};
+use crate::operation::Queue;
 use crate::plan::Plan;
-use sim::history::Outcome;
 use sim::verdict::Violation;
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Stable name.
@@ -137,19 +135,9 @@ fn not_ahead(evidence: &Evidence, group: &str, queue: &Queue) -> Vec<Violation> 
         );
         return vec![Violation::new(NAME, summary)];
     }
-    let consumed: BTreeSet<&str> = evidence
-        .history
-        .operations()
-        .iter()
-        .filter(|operation| matches!(operation.outcome, Outcome::Ok(_)))
-        .filter_map(|operation| match operation.input {
-            Ask::Consume { group: of, key, .. } if of == group => Some(key.as_str()),
-            _ => None,
-        })
-        .collect();
     let skipped = contents.messages.iter().find(|message| {
         message.offset < committed
-            && !consumed.contains(message.key.as_str())
+            && !evidence.was_consumed(group, &message.key)
             && !evidence.was_reused(queue, message.offset, &message.key)
     });
     let Some(skipped) = skipped else { return Vec::new() };
