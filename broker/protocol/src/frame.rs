@@ -18,6 +18,7 @@ mod text;
 use std::fmt;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
+use compact_str::CompactString;
 
 pub use ext::ExtFields;
 pub use language::{Language, VERSION, version_name};
@@ -146,8 +147,8 @@ impl Command {
 
     /// The same command with one more ext field.
     #[must_use]
-    pub fn with_ext(mut self, key: &str, value: impl Into<String>) -> Self {
-        self.ext_fields.insert(key, value.into());
+    pub fn with_ext(mut self, key: &str, value: impl Into<CompactString>) -> Self {
+        self.ext_fields.insert(key, value);
         self
     }
 

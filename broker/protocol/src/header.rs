@@ -52,6 +52,8 @@ pub use sync::{
     ResetMasterFlushOffsetRequest,
 };
 
+use compact_str::{CompactString, ToCompactString};
+
 use crate::error::HeaderError;
 use crate::frame::ExtFields;
 use crate::offset::{PhysicalOffset, QueueOffset};
@@ -102,14 +104,14 @@ pub enum FieldKind {
 /// A type that can stand in a header.
 pub(crate) trait FieldValue: Sized {
     const KIND: FieldKind;
-    fn to_text(&self) -> String;
+    fn to_text(&self) -> CompactString;
     fn from_text(text: &str) -> Option<Self>;
 }
 
 impl FieldValue for String {
     const KIND: FieldKind = FieldKind::Text;
-    fn to_text(&self) -> String {
-        self.clone()
+    fn to_text(&self) -> CompactString {
+        self.as_str().into()
     }
     fn from_text(text: &str) -> Option<Self> {
         Some(text.to_owned())
@@ -118,8 +120,8 @@ impl FieldValue for String {
 
 impl FieldValue for i32 {
     const KIND: FieldKind = FieldKind::Int;
-    fn to_text(&self) -> String {
-        self.to_string()
+    fn to_text(&self) -> CompactString {
+        self.to_compact_string()
     }
     fn from_text(text: &str) -> Option<Self> {
         text.trim().parse().ok()
@@ -128,8 +130,8 @@ impl FieldValue for i32 {
 
 impl FieldValue for i64 {
     const KIND: FieldKind = FieldKind::Long;
-    fn to_text(&self) -> String {
-        self.to_string()
+    fn to_text(&self) -> CompactString {
+        self.to_compact_string()
     }
     fn from_text(text: &str) -> Option<Self> {
         text.trim().parse().ok()
@@ -138,8 +140,8 @@ impl FieldValue for i64 {
 
 impl FieldValue for bool {
     const KIND: FieldKind = FieldKind::Bool;
-    fn to_text(&self) -> String {
-        self.to_string()
+    fn to_text(&self) -> CompactString {
+        self.to_compact_string()
     }
     fn from_text(text: &str) -> Option<Self> {
         Some(text.trim().eq_ignore_ascii_case("true"))
@@ -148,8 +150,8 @@ impl FieldValue for bool {
 
 impl FieldValue for QueueOffset {
     const KIND: FieldKind = FieldKind::Long;
-    fn to_text(&self) -> String {
-        self.0.to_string()
+    fn to_text(&self) -> CompactString {
+        self.0.to_compact_string()
     }
     fn from_text(text: &str) -> Option<Self> {
         i64::from_text(text).map(Self)
@@ -158,8 +160,8 @@ impl FieldValue for QueueOffset {
 
 impl FieldValue for PhysicalOffset {
     const KIND: FieldKind = FieldKind::Long;
-    fn to_text(&self) -> String {
-        self.0.to_string()
+    fn to_text(&self) -> CompactString {
+        self.0.to_compact_string()
     }
     fn from_text(text: &str) -> Option<Self> {
         i64::from_text(text).map(Self)

@@ -32,6 +32,7 @@ pub mod header;
 pub mod json;
 pub mod message;
 pub mod offset;
+mod text_map;
 
 pub use code::{RequestCode, ResponseCode};
 pub use error::{

@@ -4,3 +4,6 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     sim::cli::main(&scenarios::registry())
 }
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

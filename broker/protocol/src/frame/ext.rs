@@ -1,10 +1,12 @@
 //! The ext fields of a command.
 
-use indexmap::IndexMap;
+use compact_str::CompactString;
+
+use crate::text_map::TextMap;
 
 /// Text fields in the order in which they were put or read; the last of two equal keys wins.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ExtFields(IndexMap<String, String>);
+pub struct ExtFields(TextMap);
 
 impl ExtFields {
     /// No fields.
@@ -14,25 +16,25 @@ impl ExtFields {
     }
 
     /// Sets a field.
-    pub fn insert(&mut self, key: impl Into<String>, value: impl Into<String>) {
+    pub fn insert(&mut self, key: impl Into<CompactString>, value: impl Into<CompactString>) {
         self.0.insert(key.into(), value.into());
     }
 
     /// The field's text.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&str> {
-        self.0.get(key).map(String::as_str)
+        self.0.get(key)
     }
 
     /// Takes a field out.
     pub fn remove(&mut self, key: &str) -> Option<String> {
-        self.0.shift_remove(key)
+        self.0.remove(key).map(String::from)
     }
 
     /// Whether the field is there.
     #[must_use]
     pub fn contains(&self, key: &str) -> bool {
-        self.0.contains_key(key)
+        self.0.get(key).is_some()
     }
 
     /// How many fields there are.
@@ -44,17 +46,17 @@ impl ExtFields {
     /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.0.len() == 0
     }
 
     /// The fields in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &str)> {
-        self.0.iter().map(|(key, value)| (key.as_str(), value.as_str()))
+        self.0.iter()
     }
 }
 
-impl<K: Into<String>, V: Into<String>> FromIterator<(K, V)> for ExtFields {
+impl<K: Into<CompactString>, V: Into<CompactString>> FromIterator<(K, V)> for ExtFields {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(fields: I) -> Self {
-        Self(fields.into_iter().map(|(key, value)| (key.into(), value.into())).collect())
+        Self(fields.into_iter().collect())
     }
 }

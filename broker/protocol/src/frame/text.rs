@@ -46,14 +46,15 @@ fn write_ext(fields: &ExtFields, out: &mut BytesMut) {
 pub(super) fn read(header: &[u8]) -> Result<Command, FrameError> {
     let mut command =
         Command { language: Language::Java, version: 0, serialization: Serialization::Json, ..Command::blank() };
-    let Value::Object(members) = parse(&String::from_utf8_lossy(header))? else { return Err(FrameError::NotAnObject) };
+    let header = String::from_utf8_lossy(header);
+    let Value::Object(members) = parse(&header)? else { return Err(FrameError::NotAnObject) };
     for (key, value) in members {
         member(&mut command, &key.into_text(), value)?;
     }
     Ok(command)
 }
 
-fn member(command: &mut Command, key: &str, value: Value) -> Result<(), FrameError> {
+fn member(command: &mut Command, key: &str, value: Value<'_>) -> Result<(), FrameError> {
     if key.eq_ignore_ascii_case("code") {
         command.code = number(&value, "code")?;
     } else if key.eq_ignore_ascii_case("extFields") {
@@ -67,7 +68,7 @@ fn member(command: &mut Command, key: &str, value: Value) -> Result<(), FrameErr
     } else if key.eq_ignore_ascii_case("remark") {
         command.remark = match value {
             Value::Null => None,
-            other => Some(other.into_text()),
+            other => Some(other.into_text().into_owned()),
         };
     } else if key.eq_ignore_ascii_case("version") {
         command.version = number(&value, "version")?;
@@ -75,7 +76,7 @@ fn member(command: &mut Command, key: &str, value: Value) -> Result<(), FrameErr
     Ok(())
 }
 
-fn number(value: &Value, member: &'static str) -> Result<i32, FrameError> {
+fn number(value: &Value<'_>, member: &'static str) -> Result<i32, FrameError> {
     match value {
         Value::Null => Ok(0),
         Value::Number(text) | Value::Text(text) => text.trim().parse().map_err(|_| FrameError::Member { member }),
@@ -83,7 +84,7 @@ fn number(value: &Value, member: &'static str) -> Result<i32, FrameError> {
     }
 }
 
-fn language(value: Value) -> Result<Language, FrameError> {
+fn language(value: Value<'_>) -> Result<Language, FrameError> {
     match value {
         Value::Null => Ok(Language::Other),
         Value::Text(name) => Ok(Language::from_name(&name)),
@@ -92,7 +93,7 @@ fn language(value: Value) -> Result<Language, FrameError> {
     }
 }
 
-fn ext_fields(value: Value) -> Result<ExtFields, FrameError> {
+fn ext_fields(value: Value<'_>) -> Result<ExtFields, FrameError> {
     match value {
         Value::Null => Ok(ExtFields::new()),
         // A null value stays absent, everything else becomes its text.

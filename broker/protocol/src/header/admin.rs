@@ -1,5 +1,7 @@
 //! Administration of a broker.
 
+use compact_str::CompactString;
+
 use super::{FieldKind, FieldValue, header};
 use crate::offset::QueueOffset;
 
@@ -17,10 +19,10 @@ pub enum TopicFilterType {
 
 impl FieldValue for TopicFilterType {
     const KIND: FieldKind = FieldKind::TopicFilter;
-    fn to_text(&self) -> String {
+    fn to_text(&self) -> CompactString {
         match self {
-            Self::SingleTag => "SINGLE_TAG".to_owned(),
-            Self::MultiTag => "MULTI_TAG".to_owned(),
+            Self::SingleTag => CompactString::const_new("SINGLE_TAG"),
+            Self::MultiTag => CompactString::const_new("MULTI_TAG"),
         }
     }
     fn from_text(text: &str) -> Option<Self> {

@@ -1,5 +1,7 @@
 //! Offsets: a group's progress, and the bounds of a queue.
 
+use compact_str::CompactString;
+
 use super::{FieldKind, FieldValue, header};
 use crate::offset::QueueOffset;
 
@@ -15,10 +17,10 @@ pub enum BoundaryType {
 
 impl FieldValue for BoundaryType {
     const KIND: FieldKind = FieldKind::Boundary;
-    fn to_text(&self) -> String {
+    fn to_text(&self) -> CompactString {
         match self {
-            Self::Lower => "LOWER".to_owned(),
-            Self::Upper => "UPPER".to_owned(),
+            Self::Lower => CompactString::const_new("LOWER"),
+            Self::Upper => CompactString::const_new("UPPER"),
         }
     }
     fn from_text(text: &str) -> Option<Self> {

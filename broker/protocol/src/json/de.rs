@@ -1,9 +1,10 @@
 //! Parsed values to types, with fastjson's conversions.
 
-use serde::de::value::{StrDeserializer, StringDeserializer};
+use serde::de::value::{CowStrDeserializer, StrDeserializer};
 use serde::de::{
     DeserializeSeed, Deserializer, EnumAccess, Error as _, IntoDeserializer, MapAccess, SeqAccess, Visitor,
 };
+use std::borrow::Cow;
 
 use super::parse::{Value, parse};
 use crate::error::JsonError;
@@ -15,9 +16,9 @@ impl serde::de::Error for JsonError {
 }
 
 /// Deserialises a value, converting where Java would.
-pub(super) struct Lenient(pub(super) Value);
+pub(super) struct Lenient<'a>(pub(super) Value<'a>);
 
-impl Lenient {
+impl<'a> Lenient<'a> {
     fn integer(self) -> Result<i64, JsonError> {
         match self.0 {
             Value::Number(text) | Value::Text(text) => whole(text.trim()).ok_or_else(|| shape("number", &text)),
@@ -46,12 +47,14 @@ impl Lenient {
     }
 
     /// Members of an object, or of one that is held as text inside a text (Java reads map keys so).
-    fn members(self) -> Result<Vec<(Value, Value)>, JsonError> {
+    fn members(self) -> Result<Vec<(Value<'a>, Value<'a>)>, JsonError> {
         match self.0 {
             Value::Object(members) => Ok(members),
             Value::Null => Ok(Vec::new()),
             Value::Text(text) => match parse(&text)? {
-                Value::Object(members) => Ok(members),
+                Value::Object(members) => {
+                    Ok(members.into_iter().map(|(key, value)| (key.into_owned(), value.into_owned())).collect())
+                }
                 _ => Err(shape("object", &text)),
             },
             other => Err(shape("object", &other.into_text())),
@@ -74,6 +77,13 @@ fn shape(expected: &str, text: &str) -> JsonError {
     JsonError::Shape { detail: format!("expected a {expected}, found {text:?}") }
 }
 
+fn visit_text<'de, V: Visitor<'de>>(text: Cow<'_, str>, visitor: V) -> Result<V::Value, JsonError> {
+    match text {
+        Cow::Borrowed(text) => visitor.visit_str(text),
+        Cow::Owned(text) => visitor.visit_string(text),
+    }
+}
+
 macro_rules! integers {
     ($($method:ident $visit:ident $type:ty = $name:literal,)*) => {$(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, JsonError> {
@@ -83,7 +93,7 @@ macro_rules! integers {
     )*};
 }
 
-impl<'de> Deserializer<'de> for Lenient {
+impl<'de> Deserializer<'de> for Lenient<'_> {
     type Error = JsonError;
 
     integers! {
@@ -99,7 +109,7 @@ impl<'de> Deserializer<'de> for Lenient {
                 Ok(number) => visitor.visit_i64(number),
                 Err(_) => visitor.visit_f64(text.parse().map_err(|_| shape("number", &text))?),
             },
-            Value::Text(text) => visitor.visit_string(text),
+            Value::Text(text) => visit_text(text, visitor),
             Value::Array(elements) => visitor.visit_seq(Elements(elements.into_iter())),
             Value::Object(members) => visitor.visit_map(Members::of_map(members)),
         }
@@ -118,19 +128,19 @@ impl<'de> Deserializer<'de> for Lenient {
     }
 
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, JsonError> {
-        visitor.visit_string(self.0.into_text())
+        visit_text(self.0.into_text(), visitor)
     }
 
     fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, JsonError> {
-        visitor.visit_string(self.0.into_text())
+        visit_text(self.0.into_text(), visitor)
     }
 
     fn deserialize_char<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, JsonError> {
-        visitor.visit_string(self.0.into_text())
+        visit_text(self.0.into_text(), visitor)
     }
 
     fn deserialize_identifier<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, JsonError> {
-        visitor.visit_string(self.0.into_text())
+        visit_text(self.0.into_text(), visitor)
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, JsonError> {
@@ -213,9 +223,9 @@ impl<'de> Deserializer<'de> for Lenient {
     }
 }
 
-struct Elements(std::vec::IntoIter<Value>);
+struct Elements<'a>(std::vec::IntoIter<Value<'a>>);
 
-impl<'de> SeqAccess<'de> for Elements {
+impl<'de> SeqAccess<'de> for Elements<'_> {
     type Error = JsonError;
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, JsonError> {
         self.0.next().map(|value| seed.deserialize(Lenient(value))).transpose()
@@ -223,20 +233,20 @@ impl<'de> SeqAccess<'de> for Elements {
 }
 
 /// The members of an object, without the null ones: what is null takes the default, as what is absent does.
-struct Members {
-    rest: std::vec::IntoIter<(Value, Value)>,
-    value: Option<Value>,
+struct Members<'a> {
+    rest: std::vec::IntoIter<(Value<'a>, Value<'a>)>,
+    value: Option<Value<'a>>,
 }
 
-impl Members {
-    fn of_map(mut members: Vec<(Value, Value)>) -> Self {
+impl<'a> Members<'a> {
+    fn of_map(mut members: Vec<(Value<'a>, Value<'a>)>) -> Self {
         members.retain(|(key, value)| !matches!(key, Value::Null) && !matches!(value, Value::Null));
         Self { rest: members.into_iter(), value: None }
     }
 
     /// The known members only, each once: the last one wins, and names match in any case.
-    fn of_struct(members: Vec<(Value, Value)>, fields: &'static [&'static str]) -> Self {
-        let mut chosen: Vec<Option<Value>> = vec![None; fields.len()];
+    fn of_struct(members: Vec<(Value<'a>, Value<'a>)>, fields: &'static [&'static str]) -> Self {
+        let mut chosen: Vec<Option<Value<'a>>> = vec![None; fields.len()];
         for (key, value) in members {
             let (Value::Text(key), false) = (key, matches!(value, Value::Null)) else { continue };
             let exact = fields.iter().position(|field| *field == key);
@@ -248,13 +258,13 @@ impl Members {
         let known: Vec<_> = fields
             .iter()
             .zip(chosen)
-            .filter_map(|(field, value)| value.map(|value| (Value::Text((*field).to_owned()), value)))
+            .filter_map(|(field, value)| value.map(|value| (Value::Text((*field).into()), value)))
             .collect();
         Self { rest: known.into_iter(), value: None }
     }
 }
 
-impl<'de> MapAccess<'de> for Members {
+impl<'de> MapAccess<'de> for Members<'_> {
     type Error = JsonError;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, JsonError> {
@@ -263,7 +273,7 @@ impl<'de> MapAccess<'de> for Members {
         match key {
             // The common case, without the conversions.
             Value::Text(text) if !text.starts_with('{') && text.parse::<i64>().is_err() => {
-                let text: StringDeserializer<JsonError> = text.into_deserializer();
+                let text: CowStrDeserializer<'_, JsonError> = text.into_deserializer();
                 seed.deserialize(text).map(Some)
             }
             other => seed.deserialize(Lenient(other)).map(Some),

@@ -1,5 +1,7 @@
 //! Text to values: a recursive descent with a depth limit.
 
+use std::borrow::Cow;
+
 use crate::error::JsonError;
 
 use super::ser::write_value;
@@ -11,34 +13,50 @@ const VALUES_MAX: usize = 4_000_000;
 /// Bounds what `$ref` may copy.
 const REFERENCE_VALUES_MAX: usize = 100_000;
 
-/// A parsed value. Keys are values too, since fastjson lets numbers and objects be keys.
+/// A parsed value; it borrows every text without an escape. Keys are values too, since fastjson lets numbers and objects be keys.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Value {
+pub(crate) enum Value<'a> {
     Null,
     Bool(bool),
     /// A number as it was written.
-    Number(String),
-    Text(String),
-    Array(Vec<Value>),
-    Object(Vec<(Value, Value)>),
+    Number(Cow<'a, str>),
+    Text(Cow<'a, str>),
+    Array(Vec<Value<'a>>),
+    Object(Vec<(Value<'a>, Value<'a>)>),
 }
 
-impl Value {
+impl<'a> Value<'a> {
     /// The value as text: a text itself, everything else as it would be written.
-    pub(crate) fn into_text(self) -> String {
+    pub(crate) fn into_text(self) -> Cow<'a, str> {
         match self {
             Self::Text(text) | Self::Number(text) => text,
             other => {
                 let mut out = Vec::new();
                 write_value(&other, &mut out);
-                String::from_utf8(out).expect("the writer writes utf-8")
+                String::from_utf8(out).expect("the writer writes utf-8").into()
+            }
+        }
+    }
+}
+
+impl Value<'_> {
+    /// The value with texts of its own.
+    pub(crate) fn into_owned(self) -> Value<'static> {
+        match self {
+            Self::Null => Value::Null,
+            Self::Bool(value) => Value::Bool(value),
+            Self::Number(text) => Value::Number(text.into_owned().into()),
+            Self::Text(text) => Value::Text(text.into_owned().into()),
+            Self::Array(elements) => Value::Array(elements.into_iter().map(Value::into_owned).collect()),
+            Self::Object(members) => {
+                Value::Object(members.into_iter().map(|(key, value)| (key.into_owned(), value.into_owned())).collect())
             }
         }
     }
 }
 
 /// Parses one whole text.
-pub(crate) fn parse(text: &str) -> Result<Value, JsonError> {
+pub(crate) fn parse(text: &str) -> Result<Value<'_>, JsonError> {
     let mut parser = Parser { bytes: text.as_bytes(), text, at: 0, values: 0 };
     let value = parser.value(0)?;
     parser.skip_space();
@@ -55,8 +73,8 @@ struct Parser<'a> {
     values: usize,
 }
 
-impl Parser<'_> {
-    fn value(&mut self, depth: usize) -> Result<Value, JsonError> {
+impl<'a> Parser<'a> {
+    fn value(&mut self, depth: usize) -> Result<Value<'a>, JsonError> {
         if depth > DEPTH_MAX {
             return Err(JsonError::TooDeep { limit: DEPTH_MAX });
         }
@@ -74,7 +92,7 @@ impl Parser<'_> {
         }
     }
 
-    fn object(&mut self, depth: usize) -> Result<Value, JsonError> {
+    fn object(&mut self, depth: usize) -> Result<Value<'a>, JsonError> {
         self.at += 1;
         let mut members = Vec::new();
         loop {
@@ -94,7 +112,7 @@ impl Parser<'_> {
         }
     }
 
-    fn array(&mut self, depth: usize) -> Result<Value, JsonError> {
+    fn array(&mut self, depth: usize) -> Result<Value<'a>, JsonError> {
         self.at += 1;
         let mut elements = Vec::new();
         loop {
@@ -118,7 +136,7 @@ impl Parser<'_> {
         }
     }
 
-    fn key(&mut self, depth: usize) -> Result<Value, JsonError> {
+    fn key(&mut self, depth: usize) -> Result<Value<'a>, JsonError> {
         match self.peek()? {
             b'{' | b'[' | b'"' | b'\'' | b'-' | b'0'..=b'9' => self.value(depth + 1),
             _ => {
@@ -130,12 +148,12 @@ impl Parser<'_> {
                     return Err(JsonError::Unexpected { at: self.at });
                 }
                 // Bare bytes include every byte above ASCII, so the range ends on a character's edge.
-                Ok(Value::Text(self.text[start..self.at].to_owned()))
+                Ok(Value::Text(self.text[start..self.at].into()))
             }
         }
     }
 
-    fn number(&mut self) -> Result<Value, JsonError> {
+    fn number(&mut self) -> Result<Value<'a>, JsonError> {
         let start = self.at;
         while matches!(self.bytes.get(self.at), Some(b'-' | b'+' | b'.' | b'e' | b'E' | b'0'..=b'9')) {
             self.at += 1;
@@ -148,10 +166,10 @@ impl Parser<'_> {
         if matches!(self.bytes.get(self.at), Some(b'L' | b'S' | b'B' | b'F' | b'D')) {
             self.at += 1;
         }
-        Ok(Value::Number(text.to_owned()))
+        Ok(Value::Number(text.into()))
     }
 
-    fn word(&mut self) -> Result<Value, JsonError> {
+    fn word(&mut self) -> Result<Value<'a>, JsonError> {
         for (word, value) in [("null", Value::Null), ("true", Value::Bool(true)), ("false", Value::Bool(false))] {
             if self.text[self.at..].starts_with(word) {
                 self.at += word.len();
@@ -161,9 +179,9 @@ impl Parser<'_> {
         Err(JsonError::Unexpected { at: self.at })
     }
 
-    fn quoted(&mut self, quote: u8) -> Result<String, JsonError> {
+    fn quoted(&mut self, quote: u8) -> Result<Cow<'a, str>, JsonError> {
         self.at += 1;
-        let mut out = String::new();
+        let mut out = Cow::Borrowed("");
         loop {
             let start = self.at;
             while let Some(&byte) = self.bytes.get(self.at) {
@@ -173,13 +191,13 @@ impl Parser<'_> {
                 self.at += 1;
             }
             // Quote and backslash are ASCII, so both ends of the run are on a character's edge.
-            out.push_str(&self.text[start..self.at]);
+            out += &self.text[start..self.at];
             let byte = self.peek()?;
             self.at += 1;
             if byte == quote {
                 return Ok(out);
             }
-            self.escape(&mut out)?;
+            self.escape(out.to_mut())?;
         }
     }
 
@@ -259,12 +277,12 @@ fn is_bare(byte: u8) -> bool {
 
 /// Replaces each `{"$ref":"$.path"}` by a copy of what it names, or by null if that cannot be found: fastjson writes it where one
 /// object instance occurs twice.
-fn resolve_references(root: Value) -> Value {
+fn resolve_references(root: Value<'_>) -> Value<'_> {
     let mut budget = REFERENCE_VALUES_MAX;
     resolve(&root, &root, &mut budget)
 }
 
-fn resolve(value: &Value, root: &Value, budget: &mut usize) -> Value {
+fn resolve<'a>(value: &Value<'a>, root: &Value<'a>, budget: &mut usize) -> Value<'a> {
     match value {
         Value::Array(elements) => Value::Array(elements.iter().map(|element| resolve(element, root, budget)).collect()),
         Value::Object(members) => match reference(members) {
@@ -277,14 +295,14 @@ fn resolve(value: &Value, root: &Value, budget: &mut usize) -> Value {
     }
 }
 
-fn reference(members: &[(Value, Value)]) -> Option<&str> {
+fn reference<'v>(members: &'v [(Value<'_>, Value<'_>)]) -> Option<&'v str> {
     match members {
         [(Value::Text(key), Value::Text(path))] if key == "$ref" => Some(path),
         _ => None,
     }
 }
 
-fn follow<'a>(path: &str, root: &'a Value) -> Option<&'a Value> {
+fn follow<'v, 'a>(path: &str, root: &'v Value<'a>) -> Option<&'v Value<'a>> {
     let mut at = root;
     for step in path.strip_prefix("$.")?.split(['.', '[', ']']).filter(|step| !step.is_empty()) {
         at = match at {
@@ -302,7 +320,7 @@ fn follow<'a>(path: &str, root: &'a Value) -> Option<&'a Value> {
 }
 
 /// A copy in which references are null: they were written for another place.
-fn copy(value: &Value, budget: &mut usize) -> Value {
+fn copy<'a>(value: &Value<'a>, budget: &mut usize) -> Value<'a> {
     if *budget == 0 {
         return Value::Null;
     }

@@ -105,7 +105,7 @@ fn write_text_ascii(text: &str, out: &mut Vec<u8>) {
 }
 
 /// Appends a parsed value in the dialect.
-pub(super) fn write_value(value: &Value, out: &mut Vec<u8>) {
+pub(super) fn write_value(value: &Value<'_>, out: &mut Vec<u8>) {
     match value {
         Value::Null => out.extend_from_slice(b"null"),
         Value::Bool(true) => out.extend_from_slice(b"true"),
@@ -138,13 +138,13 @@ pub(super) fn write_value(value: &Value, out: &mut Vec<u8>) {
 }
 
 /// The value indented by tabs, as RocketMQ writes its configuration files.
-pub(super) fn pretty(value: &Value) -> String {
+pub(super) fn pretty(value: &Value<'_>) -> String {
     let mut out = Vec::new();
     write_pretty(value, 0, &mut out);
     String::from_utf8(out).expect("the writer writes utf-8")
 }
 
-fn write_pretty(value: &Value, depth: usize, out: &mut Vec<u8>) {
+fn write_pretty(value: &Value<'_>, depth: usize, out: &mut Vec<u8>) {
     let line = |depth: usize, out: &mut Vec<u8>| {
         out.push(b'\n');
         out.extend(std::iter::repeat_n(b'\t', depth));

@@ -1,6 +1,8 @@
 //! Properties of a message and their one-line form.
 
-use indexmap::IndexMap;
+use compact_str::CompactString;
+
+use crate::text_map::TextMap;
 
 /// Ends a name.
 const NAME_END: u8 = 0x01;
@@ -9,7 +11,7 @@ const PROPERTY_END: u8 = 0x02;
 
 /// Names and values in the order in which they were put or read; putting a name again replaces the value in its place.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Properties(IndexMap<String, String>);
+pub struct Properties(TextMap);
 
 impl Properties {
     /// No properties.
@@ -45,7 +47,7 @@ impl Properties {
     pub fn to_text(&self) -> String {
         let bytes = self.0.iter().map(|(name, value)| name.len() + value.len() + 2).sum();
         let mut text = String::with_capacity(bytes);
-        for (name, value) in &self.0 {
+        for (name, value) in self.iter() {
             text.push_str(name);
             text.push(char::from(NAME_END));
             text.push_str(value);
@@ -55,25 +57,25 @@ impl Properties {
     }
 
     /// Sets a property.
-    pub fn insert(&mut self, name: impl Into<String>, value: impl Into<String>) {
+    pub fn insert(&mut self, name: impl Into<CompactString>, value: impl Into<CompactString>) {
         self.0.insert(name.into(), value.into());
     }
 
     /// Takes a property out, keeping the order of the others.
     pub fn remove(&mut self, name: &str) -> Option<String> {
-        self.0.shift_remove(name)
+        self.0.remove(name).map(String::from)
     }
 
     /// A property's value.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.0.get(name).map(String::as_str)
+        self.0.get(name)
     }
 
     /// Whether the property is there.
     #[must_use]
     pub fn contains(&self, name: &str) -> bool {
-        self.0.contains_key(name)
+        self.0.get(name).is_some()
     }
 
     /// How many there are.
@@ -85,12 +87,12 @@ impl Properties {
     /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.0.len() == 0
     }
 
     /// Names and values in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &str)> {
-        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+        self.0.iter()
     }
 
     /// The tag.
@@ -111,9 +113,9 @@ impl Properties {
     }
 }
 
-impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Properties {
+impl<N: Into<CompactString>, V: Into<CompactString>> FromIterator<(N, V)> for Properties {
     fn from_iter<I: IntoIterator<Item = (N, V)>>(properties: I) -> Self {
-        Self(properties.into_iter().map(|(name, value)| (name.into(), value.into())).collect())
+        Self(properties.into_iter().collect())
     }
 }
 

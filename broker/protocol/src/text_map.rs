@@ -1,0 +1,139 @@
+//! Text by text in the order of insertion: what ext fields and properties have in common.
+//!
+//! Real frames carry a dozen short entries, so a few are searched one by one and short texts need no allocation. A hostile frame may
+//! carry millions: above [`FEW_MAX`] the entries are hashed.
+
+use compact_str::CompactString;
+use indexmap::IndexMap;
+
+/// Entries up to which a search looks at each.
+const FEW_MAX: usize = 32;
+
+/// An ordered map. Putting a key again replaces the value in its place.
+#[derive(Debug, Clone)]
+pub(crate) enum TextMap {
+    Few(Vec<(CompactString, CompactString)>),
+    Many(IndexMap<CompactString, CompactString>),
+}
+
+impl Default for TextMap {
+    fn default() -> Self {
+        Self::Few(Vec::new())
+    }
+}
+
+impl TextMap {
+    pub(crate) fn with_capacity(entries: usize) -> Self {
+        Self::Few(Vec::with_capacity(entries.min(FEW_MAX)))
+    }
+
+    pub(crate) fn insert(&mut self, key: CompactString, value: CompactString) {
+        match self {
+            Self::Few(entries) => {
+                if let Some((_, old)) = entries.iter_mut().find(|(other, _)| *other == key) {
+                    *old = value;
+                } else if entries.len() < FEW_MAX {
+                    entries.push((key, value));
+                } else {
+                    let mut many: IndexMap<_, _> = std::mem::take(entries).into_iter().collect();
+                    many.insert(key, value);
+                    *self = Self::Many(many);
+                }
+            }
+            Self::Many(entries) => {
+                entries.insert(key, value);
+            }
+        }
+    }
+
+    /// Takes an entry out, keeping the order of the others.
+    pub(crate) fn remove(&mut self, key: &str) -> Option<CompactString> {
+        match self {
+            Self::Few(entries) => {
+                let place = entries.iter().position(|(other, _)| other == key)?;
+                Some(entries.remove(place).1)
+            }
+            Self::Many(entries) => entries.shift_remove(key),
+        }
+    }
+
+    pub(crate) fn get(&self, key: &str) -> Option<&str> {
+        match self {
+            Self::Few(entries) => entries.iter().find(|(other, _)| other == key).map(|(_, value)| value.as_str()),
+            Self::Many(entries) => entries.get(key).map(CompactString::as_str),
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Few(entries) => entries.len(),
+            Self::Many(entries) => entries.len(),
+        }
+    }
+
+    fn at(&self, place: usize) -> (&str, &str) {
+        let (key, value) = match self {
+            Self::Few(entries) => (&entries[place].0, &entries[place].1),
+            Self::Many(entries) => entries.get_index(place).expect("callers stay below the length"),
+        };
+        (key, value)
+    }
+
+    pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &str)> {
+        (0..self.len()).map(|place| self.at(place))
+    }
+}
+
+/// The same entries in any order.
+impl PartialEq for TextMap {
+    fn eq(&self, other: &Self) -> bool {
+        self.len() == other.len() && self.iter().all(|(key, value)| other.get(key) == Some(value))
+    }
+}
+
+impl Eq for TextMap {}
+
+impl<K: Into<CompactString>, V: Into<CompactString>> FromIterator<(K, V)> for TextMap {
+    fn from_iter<I: IntoIterator<Item = (K, V)>>(entries: I) -> Self {
+        let entries = entries.into_iter();
+        let mut map = Self::with_capacity(entries.size_hint().0);
+        entries.for_each(|(key, value)| map.insert(key.into(), value.into()));
+        map
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FEW_MAX, TextMap};
+    use indexmap::IndexMap;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Around the bound both forms behave as one map.
+        #[test]
+        fn behaves_as_an_ordered_map(steps in proptest::collection::vec((0..48_u8, "[a-z]{0,30}", proptest::bool::weighted(0.2)), 0..200)) {
+            let mut map = TextMap::default();
+            let mut model: IndexMap<String, String> = IndexMap::new();
+            for (key, value, removes) in steps {
+                let key = format!("key{key}");
+                if removes {
+                    prop_assert_eq!(map.remove(&key).map(String::from), model.shift_remove(&key));
+                } else {
+                    map.insert(key.as_str().into(), value.as_str().into());
+                    model.insert(key, value);
+                }
+            }
+            prop_assert_eq!(map.len(), model.len());
+            prop_assert!(map.iter().eq(model.iter().map(|(key, value)| (key.as_str(), value.as_str()))));
+            prop_assert_eq!(&map, &model.iter().rev().map(|(key, value)| (key.as_str(), value.as_str())).collect::<TextMap>());
+        }
+    }
+
+    #[test]
+    fn a_hostile_number_of_entries_is_searched_fast() {
+        let many: TextMap = (0..200_000).map(|key| (key.to_string(), "v")).collect();
+        assert_eq!(many.len(), 200_000);
+        assert!(many.len() > FEW_MAX);
+        assert_eq!(many.get("199999"), Some("v"));
+    }
+}
