@@ -11,7 +11,7 @@ use crate::producers::ProducerTable;
 use crate::refusal::Refusal;
 use crate::replicas::Replicas;
 use crate::stats::Stats;
-use crate::topics::TopicTable;
+use crate::topics::{SCHEDULE_TOPIC, TopicTable};
 use protocol::RequestCode;
 use protocol::body::TopicConfig;
 use protocol::frame::Command;
@@ -55,6 +55,8 @@ pub(crate) struct Broker {
     pub topics_changed: Notify,
     /// Wakes a slave's copying: there is a master to copy from.
     pub master_found: Notify,
+    /// Wakes the delivery of a delay level whose queue was empty.
+    pub level_arrivals: Vec<Notify>,
     /// Work that a request leaves behind: notices to clients.
     pub background: TaskGroup,
     /// Cancelled when the broker shuts down; held pulls end.
@@ -106,6 +108,7 @@ impl Broker {
             stats: Stats::default(),
             topics_changed: Notify::new(),
             master_found: Notify::new(),
+            level_arrivals: parts.cluster.delay_levels.iter().map(|_| Notify::new()).collect(),
             closing: shutdown.child_token(),
             serving: CancellationToken::new(),
             whole: CancellationToken::new(),
@@ -348,12 +351,15 @@ impl Broker {
     }
 }
 
-/// Wakes the held pulls that a new message satisfies. The store's dispatch calls it.
+/// Wakes the held pulls that a new message satisfies, and its delay level. The store's dispatch calls it.
 pub(crate) struct WakeHeld(pub std::sync::Weak<Broker>);
 
 impl Arrivals for WakeHeld {
     fn arrived(&self, arrival: &Arrival) {
         let Some(broker) = self.0.upgrade() else { return };
+        if &*arrival.topic == SCHEDULE_TOPIC {
+            crate::delay::arrived(&broker, arrival.queue_id);
+        }
         if !broker.config.long_polling {
             return;
         }

@@ -77,6 +77,18 @@ impl DelayTable {
         self.next.get(&level).copied().unwrap_or(0)
     }
 
+    /// Moves the level's offset into the bounds of its queue: an offset above the end, which a lost suffix leaves behind, would pass
+    /// over what is stored there next.
+    fn correct(&mut self, level: i32, (min, max): (QueueOffset, QueueOffset)) {
+        let next = self.next(level);
+        let corrected = QueueOffset(next).clamp(min, max).get();
+        if corrected != next {
+            warn!(level, next, corrected, "delay offset outside its queue, corrected");
+            self.next.insert(level, corrected);
+            self.changes += 1;
+        }
+    }
+
     fn advance(&mut self, level: i32, next: i64, now_ms: i64) {
         self.next.insert(level, next);
         self.changes += 1;
@@ -131,25 +143,45 @@ pub(crate) fn start(broker: &Arc<Broker>, tasks: &TaskGroup) {
 async fn run(broker: &Broker, level: i32, delay: Duration) {
     // Nothing can be stored before.
     broker.wait_whole().await;
+    broker.delays().correct(level, bounds(broker, SCHEDULE_TOPIC, level - 1));
     loop {
-        let pause = match deliver_due(broker, level, delay).await {
-            Ok(pause) => pause,
+        match deliver_due(broker, level, delay).await {
+            Ok(Look::Again { after }) => sleep(after).await,
+            Ok(Look::OnArrival) => broker.level_arrivals[place(level)].notified().await,
             Err(refusal) => {
                 warn!(level, %refusal, "delayed messages not delivered");
-                ERROR_PAUSE
+                sleep(ERROR_PAUSE).await;
             }
-        };
-        sleep(pause).await;
+        }
     }
 }
 
-/// Delivers what is due of one level; answers how long to wait before looking again.
-async fn deliver_due(broker: &Broker, level: i32, delay: Duration) -> Result<Duration, Refusal> {
+/// When a level's queue is to be looked at again.
+enum Look {
+    /// Something waits there, or may.
+    Again { after: Duration },
+    /// It is empty: eighteen levels that looked ten times a second would be most of what an idle broker does.
+    OnArrival,
+}
+
+/// A message of the level has come; the store's dispatch calls it for each message of [`SCHEDULE_TOPIC`].
+pub(crate) fn arrived(broker: &Broker, queue_id: i32) {
+    if let Some(level) = usize::try_from(queue_id).ok().and_then(|place| broker.level_arrivals.get(place)) {
+        level.notify_one();
+    }
+}
+
+fn place(level: i32) -> usize {
+    usize::try_from(level - 1).expect("levels begin at 1")
+}
+
+/// Delivers what is due of one level.
+async fn deliver_due(broker: &Broker, level: i32, delay: Duration) -> Result<Look, Refusal> {
     let scan = broker.config.timing.delay_scan_period;
     let (min, max) = bounds(broker, SCHEDULE_TOPIC, level - 1);
     let from = QueueOffset(broker.delays().next(level)).clamp(min, max);
     if from == max {
-        return Ok(scan);
+        return Ok(Look::OnArrival);
     }
     let request = GetRequest {
         topic: SCHEDULE_TOPIC.to_owned(),
@@ -164,19 +196,21 @@ async fn deliver_due(broker: &Broker, level: i32, delay: Duration) -> Result<Dur
         // A hole: go on behind it, but never back.
         let next = outcome.next.max(from).get();
         broker.delays().advance(level, next, unix_ms());
-        return Ok(scan);
+        return Ok(Look::Again { after: scan });
     }
     for record in &outcome.records {
         let message = StoredMessage::decode(record).map_err(|_| Refusal::PutFailed("UNKNOWN_ERROR"))?;
         let left = left_ms(&message, delay);
         if left > 0 {
-            return Ok(Duration::from_millis(u64::try_from(left).expect("positive")).min(scan));
+            // By the wall clock, which may be set meanwhile: hence the bound.
+            let after = Duration::from_millis(u64::try_from(left).expect("positive")).min(scan);
+            return Ok(Look::Again { after });
         }
         let next = message.queue_offset.get() + 1;
         deliver(broker, message).await?;
         broker.delays().advance(level, next, unix_ms());
     }
-    Ok(Duration::ZERO)
+    Ok(Look::Again { after: Duration::ZERO })
 }
 
 /// Milliseconds until a message is due. A store time ahead of the clock (the clock was set back) delays by at most the level.
@@ -216,5 +250,26 @@ async fn deliver(broker: &Broker, message: StoredMessage) -> Result<(), Refusal>
             warn!(status = status.name(), "delayed message delivered, but not as durable as configured");
             Ok(())
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{DelayTable, DelayTableText};
+    use protocol::QueueOffset;
+
+    #[test]
+    fn an_offset_outside_its_queue_is_moved_to_the_nearer_end() {
+        let check = |next: i64, expected: i64| {
+            let text = DelayTableText { offset_table: [(3, next)].into(), ..DelayTableText::default() };
+            let mut table = DelayTable::from_text(&text);
+            table.correct(3, (QueueOffset(4), QueueOffset(9)));
+            assert_eq!(table.next(3), expected);
+            assert_eq!(table.changes() > 0, next != expected);
+        };
+        check(0, 4);
+        check(4, 4);
+        check(9, 9);
+        check(12, 9);
     }
 }
