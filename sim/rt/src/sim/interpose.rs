@@ -76,7 +76,9 @@ fn next_syscall() -> Syscall {
 /// As libc's `clock_gettime`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn __wrap_clock_gettime(id: libc::clockid_t, out: *mut libc::timespec) -> libc::c_int {
-    let Some(world) = try_world() else {
+    // An allocator may ask at any moment, also while the first node is being made. No borrow may be taken here: the code that allocates
+    // may hold it.
+    let Some(world) = try_world().filter(|world| world.node_count() > 0) else {
         // SAFETY: the arguments are passed on as they came. Not `clock_gettime`, which would end here again.
         return unsafe { libc::syscall(libc::SYS_clock_gettime, id, out) } as libc::c_int;
     };
