@@ -96,7 +96,7 @@ impl Eq for TextMap {}
 impl<K: Into<CompactString>, V: Into<CompactString>> FromIterator<(K, V)> for TextMap {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(entries: I) -> Self {
         let entries = entries.into_iter();
-        let mut map = Self::with_capacity(entries.size_hint().0);
+        let mut map = Self::with_capacity(entries.size_hint().1.unwrap_or(0));
         entries.for_each(|(key, value)| map.insert(key.into(), value.into()));
         map
     }

@@ -13,6 +13,10 @@ const VALUES_MAX: usize = 4_000_000;
 /// Bounds what `$ref` may copy.
 const REFERENCE_VALUES_MAX: usize = 100_000;
 
+/// A frame's header and the ext fields in it are this shallow, and have about as many members.
+const SHALLOW: usize = 1;
+const MEMBERS_USUAL: usize = 12;
+
 /// A parsed value; it borrows every text without an escape. Keys are values too, since fastjson lets numbers and objects be keys.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Value<'a> {
@@ -94,7 +98,7 @@ impl<'a> Parser<'a> {
 
     fn object(&mut self, depth: usize) -> Result<Value<'a>, JsonError> {
         self.at += 1;
-        let mut members = Vec::new();
+        let mut members = Vec::with_capacity(if depth <= SHALLOW { MEMBERS_USUAL } else { 0 });
         loop {
             self.skip_commas();
             if self.peek()? == b'}' {
@@ -159,7 +163,8 @@ impl<'a> Parser<'a> {
             self.at += 1;
         }
         let text = &self.text[start..self.at];
-        if text.parse::<f64>().is_err() {
+        let is_plain = text.bytes().all(|byte| byte.is_ascii_digit());
+        if !is_plain && text.parse::<f64>().is_err() {
             return Err(JsonError::Unexpected { at: start });
         }
         // Java's suffixes for long, short, byte, float and double.
