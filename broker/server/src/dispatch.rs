@@ -9,7 +9,7 @@ use protocol::header::{PullMessageRequest, PullSysFlag};
 use remoting::{BoxFuture, Connection, Handler, Lane};
 use serde::Serialize;
 use std::sync::Arc;
-use tracing::debug;
+use tracing::{debug, warn};
 
 /// Serves a broker's clients, slaves and operators.
 pub(crate) struct Dispatch(pub Arc<Broker>);
@@ -49,7 +49,12 @@ impl Handler for Dispatch {
             match serve(&broker, &call).await {
                 Ok(answer) => Some(answer),
                 Err(refusal) => {
-                    debug!(code = call.request.code, peer = %call.connection.peer_addr(), %refusal, "request refused");
+                    let (code, peer) = (call.request.code, call.connection.peer_addr());
+                    match &refusal {
+                        // Not the peer's fault: the disk or a record is damaged, and nobody else would tell the operator.
+                        Refusal::Read(error) => warn!(code, %peer, %error, "store cannot read"),
+                        refusal => debug!(code, %peer, %refusal, "request refused"),
+                    }
                     reply::refuse(&call.request, &refusal)
                 }
             }
