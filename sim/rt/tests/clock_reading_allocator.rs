@@ -51,7 +51,7 @@ fn a_world_runs_on_an_allocator_that_reads_the_clock() {
             });
         });
         listener.await.unwrap();
-        let address = std::net::SocketAddr::new(world::ip(server).into(), 80);
+        let address = std::net::SocketAddr::new(world::ip(server), 80);
         let echo = world::spawn_on(client, async move {
             let mut stream = TcpStream::connect(address).await.unwrap();
             stream.write_all(b"hello").await.unwrap();
