@@ -64,8 +64,11 @@ pub fn fail_over_profile() -> impl Strategy<Value = Plan> {
         let clients = clients(2, 2);
         let operations = busy(&clients, duration);
         let faults = faults(&cluster, &clients, duration);
-        (faults, work(), Just((schedule, cluster, network, clients, operations, duration))).prop_map(
-            |(faults, work, (schedule, cluster, network, clients, operations, duration))| Plan {
+        let drawn = Just((schedule, cluster, network, clients, operations, duration));
+        // Drawn last, so that everything else of a seed is what it was.
+        (faults, work(), drawn, any::<bool>()).prop_map(
+            |(faults, work, (schedule, cluster, network, clients, operations, duration), rare_choices)| Plan {
+                rare_choices,
                 schedule,
                 cluster,
                 network,
@@ -86,8 +89,9 @@ pub fn rebalance_profile() -> impl Strategy<Value = Plan> {
             let clients = clients(1, members);
             let moves = vec((1..=members, 1_u64..seconds, any::<bool>()), 2..8);
             let faults = faults(&cluster, &clients, duration);
-            (moves, faults, work(), Just((schedule, cluster, network, clients, duration))).prop_map(
-                |(moves, mut faults, work, (schedule, cluster, network, clients, duration))| {
+            let drawn = Just((schedule, cluster, network, clients, duration));
+            (moves, faults, work(), drawn, any::<bool>()).prop_map(
+                |(moves, mut faults, work, (schedule, cluster, network, clients, duration), rare_choices)| {
                     faults.truncate(2);
                     let mut operations = busy(&clients, duration);
                     operations.retain(
@@ -97,7 +101,16 @@ pub fn rebalance_profile() -> impl Strategy<Value = Plan> {
                         let (consumer, at) = (format!("consumer-{member}"), Duration::from_secs(at));
                         if joins { Operation::Join { consumer, at } } else { Operation::Leave { consumer, at } }
                     }));
-                    Plan { schedule, cluster, network, clients: clients.working(work), operations, faults, duration }
+                    Plan {
+                        schedule,
+                        cluster,
+                        network,
+                        clients: clients.working(work),
+                        operations,
+                        faults,
+                        duration,
+                        rare_choices,
+                    }
                 },
             )
         },

@@ -25,6 +25,10 @@ pub struct Plan {
     /// Length of the safety phase; then all faults are healed and liveness is demanded.
     #[serde(with = "sim::duration")]
     pub duration: Duration,
+    /// Whether the marked places of the code ([`rt::buggify!`], [`rt::dawdle!`]) make choices that are legal but rare: small reads, late
+    /// tasks, early rounds.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub rare_choices: bool,
 }
 
 /// How ready tasks are picked.

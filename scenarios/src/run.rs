@@ -11,7 +11,7 @@ use crate::producers;
 use client::{ClientInstance, Producer, ProducerConfig};
 use protocol::MessageQueue;
 use rt::sync::CancellationToken;
-use rt::world::{Latency, NetworkConfig, Policy, WorldConfig};
+use rt::world::{Buggify, Latency, NetworkConfig, Policy, WorldConfig};
 use sim::desk::Desk;
 use sim::history::{OperationId, What};
 use sim::nemesis::Nemesis;
@@ -77,6 +77,7 @@ fn world_config(plan: &Plan) -> WorldConfig {
         seed: plan.schedule.seed,
         policy,
         network: NetworkConfig { latency, ..NetworkConfig::default() },
+        buggify: plan.rare_choices.then(Buggify::default),
         ..WorldConfig::default()
     }
 }

@@ -114,7 +114,8 @@ impl Desk {
         let mut probes: BTreeMap<String, u64> = BTreeMap::new();
         let marks = outcome.probes.hits.iter().map(|(name, hits)| (*name, *hits));
         let sometimes = outcome.probes.sometimes.iter().map(|(name, counts)| (*name, counts.held));
-        for (name, hits) in marks.chain(sometimes) {
+        let rare = outcome.probes.buggified.iter().map(|(name, fired)| (*name, *fired));
+        for (name, hits) in marks.chain(sometimes).chain(rare) {
             probes.insert(name.to_owned(), hits);
         }
         let (effects, counts) = self.noted(|notes| (notes.effects.clone(), std::mem::take(&mut notes.counts)));

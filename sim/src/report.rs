@@ -33,7 +33,7 @@ pub struct Report {
     pub violations: Vec<Violation>,
     /// One entry per fault of the plan.
     pub effects: Vec<Effect>,
-    /// How often each probe was reached.
+    /// How often each probe was reached, and how often each rare choice was made.
     pub probes: BTreeMap<String, u64>,
     /// Numbers that a scenario wants in the summary of a run: operations done, messages acknowledged.
     pub counts: BTreeMap<String, u64>,

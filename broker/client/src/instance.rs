@@ -142,7 +142,7 @@ impl ClientInstance {
             loop {
                 rt::select! {
                     () = ended.cancelled() => return,
-                    () = sleep(pause) => {}
+                    () = sleep(if rt::buggify!("client.period_early") { pause / 10 } else { pause }) => {}
                 }
                 let Some(inner) = inner.upgrade() else { return };
                 rt::select! {

@@ -290,6 +290,7 @@ impl Sender {
         if remaining.is_zero() {
             return Err(CallError::Deadline { after: limit });
         }
+        rt::dawdle!("client.send_late", Duration::from_millis(20));
         let request = outgoing.request(&self.config, queue, rt::time::unix_ms());
         let answer = self.client.call(&addr, request, remaining).await?;
         outcome(outgoing, queue, &addr, answer)

@@ -58,7 +58,7 @@ pub(crate) fn request(
         topic: queue.topic.clone(),
         queue_id: queue.queue_id,
         queue_offset: point.from,
-        max_msg_nums: config.pull_batch_size,
+        max_msg_nums: if rt::buggify!("client.pull_one_message") { 1 } else { config.pull_batch_size },
         sys_flag: flags.0,
         commit_offset,
         suspend_timeout_millis: i64::try_from(config.broker_suspend_max.as_millis()).unwrap_or(i64::MAX),

@@ -310,6 +310,7 @@ async fn connect(addr: &str) -> Result<(TcpStream, SocketAddr, SocketAddr), Conn
 }
 
 async fn open(addr: SocketAddr) -> io::Result<(TcpStream, SocketAddr, SocketAddr)> {
+    rt::dawdle!("remoting.connect_late", Duration::from_millis(50));
     let stream = TcpStream::connect(addr).await?;
     stream.set_nodelay(true)?;
     let (local, peer) = (stream.local_addr()?, stream.peer_addr()?);

@@ -3,13 +3,13 @@ use crate::connection::Connection;
 use crate::error::CloseReason;
 use crate::handler::{Handler, Lane};
 use crate::queue::{Purpose, Queued};
-use bytes::{Bytes, BytesMut};
+use bytes::{BufMut, Bytes, BytesMut};
 use protocol::{Command, ExtFields, Flag, FrameError, FrameLimits, Language, ResponseCode, Serialization, VERSION};
 use rt::io::{AsyncReadExt, AsyncWriteExt};
 use rt::net::{OwnedReadHalf, OwnedWriteHalf, TcpStream};
 use rt::sync::{CancellationToken, OwnedSemaphorePermit, Semaphore, mpsc};
 use rt::task::TaskGroup;
-use rt::time::{Instant, sleep, sleep_until};
+use rt::time::{Duration, Instant, sleep, sleep_until};
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
@@ -17,6 +17,12 @@ use tracing::{debug, warn};
 
 /// Room made for one read: a TCP receive window's worth costs few system calls and little memory.
 const READ_BYTES: usize = 16 * 1024;
+/// Frames written together at most.
+const FRAMES_MAX: usize = 256;
+/// Less than the two words that begin a frame.
+const FEW_BYTES: usize = 5;
+/// How late a task may run on a busy machine, in simulation.
+const LATE: Duration = Duration::from_millis(10);
 /// Small frames are copied together up to this size before a write.
 const WRITE_BYTES: usize = 64 * 1024;
 /// Apache's remark for a request that finds no thread.
@@ -167,11 +173,13 @@ impl Reader<'_> {
         let mut first = true;
         loop {
             buffer.reserve(READ_BYTES);
-            match read.read_buf(&mut buffer).await {
+            let room = if rt::buggify!("remoting.read_few_bytes") { FEW_BYTES } else { READ_BYTES };
+            match read.read_buf(&mut (&mut buffer).limit(room)).await {
                 Ok(0) => return CloseReason::Peer,
                 Ok(_) => self.connection.touch_read(),
                 Err(error) => return CloseReason::Io(error.kind()),
             }
+            rt::dawdle!("remoting.read_late", LATE);
             if first {
                 first = false;
                 if let Some(reason) = foreign(&buffer) {
@@ -241,6 +249,7 @@ async fn serve(connection: Connection, handler: Arc<dyn Handler>, request: Comma
     let oneway = request.is_oneway();
     let asked = Asked { opaque: request.opaque, serialization: request.serialization };
     let mut unanswered = Unanswered { connection: &connection, asked, armed: !oneway };
+    rt::dawdle!("remoting.request_late", LATE);
     let answer = handler.handle(connection.clone(), request);
     let answer = match lane {
         Lane::Prompt => answer.await,
@@ -262,6 +271,7 @@ async fn serve(connection: Connection, handler: Arc<dyn Handler>, request: Comma
                 }
             }
         };
+        rt::dawdle!("remoting.answer_late", LATE);
         connection.respond(frame).await;
     }
     // Room for the next request only now: a peer that does not read its answers is not served for ever.
@@ -334,11 +344,13 @@ impl Writer<'_> {
                 return CloseReason::Local;
             };
             batch.push(first);
-            while batch.len() < 256
+            let batch_max = if rt::buggify!("remoting.write_one_frame") { 1 } else { FRAMES_MAX };
+            while batch.len() < batch_max
                 && let Ok(next) = self.frames.try_recv()
             {
                 batch.push(next);
             }
+            rt::dawdle!("remoting.write_late", LATE);
             if let Err(error) = self.write_batch(&mut small, &batch).await {
                 return CloseReason::Io(error.kind());
             }

@@ -23,6 +23,8 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 const ANNOUNCEMENTS_MAX: usize = 256;
 /// Reports are 8 bytes and few.
 const READ_BYTES: usize = 512;
+/// How late a task may go on on a busy machine, in simulation.
+const LATE: Duration = Duration::from_millis(10);
 
 /// One slave connection, for admin commands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -311,8 +313,9 @@ impl Shared {
         let mut buffer = [0; READ_BYTES];
         loop {
             let silent_at = stream.begun + stream.core().silent_at();
+            let room = if rt::buggify!("replication.report_in_pieces") { 3 } else { READ_BYTES };
             let count = rt::select! {
-                count = read.read(&mut buffer) => count,
+                count = read.read(&mut buffer[..room]) => count,
                 () = sleep_until(silent_at) => match stream.core().check_silence(stream.now()) {
                     Ok(()) => continue,
                     Err(fault) => return fault,
@@ -330,6 +333,7 @@ impl Shared {
             };
             match acked {
                 Ok(Some(end)) => {
+                    rt::dawdle!("replication.acknowledgement_late", LATE);
                     self.lock().acks.acknowledge(stream.number, end);
                     stream.begin.notify_one();
                 }
@@ -358,6 +362,7 @@ impl Shared {
                     }
                 }
                 Action::Transfer { from } => {
+                    rt::dawdle!("replication.transfer_late", LATE);
                     let body = match self.store.read_log(from, self.config.batch_bytes).await {
                         Ok(body) => body,
                         Err(error) => return error.into(),

@@ -5,6 +5,7 @@ use crate::digest::{QUESTION_BYTES_MAX, Questioner, own_digest};
 use crate::error::SlaveFault;
 use crate::slave_core::SlaveCore;
 use crate::wire::report;
+use bytes::BufMut;
 use protocol::PhysicalOffset;
 use remoting::Client;
 use rt::io::{AsyncReadExt, AsyncWriteExt};
@@ -19,6 +20,12 @@ use tracing::{info, warn};
 
 /// Room made for one read.
 const READ_BYTES: usize = 64 * 1024;
+/// Less than a frame's head, in simulation.
+const FEW_BYTES: usize = 5;
+/// How late a task may go on on a busy machine, in simulation.
+const LATE: Duration = Duration::from_millis(10);
+/// Compared first where a short common tail is to be found, in simulation.
+const SHORT_TAIL: u64 = 1024;
 
 /// What the slave is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,11 +163,12 @@ async fn run(shared: Arc<Shared>, mut told: watch::Receiver<Option<MasterAddr>>,
         shared.status().last_fault = Some(Arc::new(fault));
         if pause {
             shared.status().phase = SlavePhase::Ready;
+            let pause = if rt::buggify!("replication.reconnect_soon") { LATE } else { shared.config.reconnect_pause };
             // Not `changed()`: a change during the pause is seen by the next `borrow_and_update`, and ends the pause.
             rt::select! {
                 () = stop.cancelled() => break,
                 changed = told.changed() => if changed.is_err() { break },
-                () = sleep(shared.config.reconnect_pause) => {}
+                () = sleep(pause) => {}
             }
         }
     }
@@ -251,7 +259,8 @@ impl Shared {
         low: PhysicalOffset,
         high: PhysicalOffset,
     ) -> Result<Option<PhysicalOffset>, SlaveFault> {
-        let mut search = Search::new(low, high, self.config.tail_bytes.min(QUESTION_BYTES_MAX));
+        let tail = if rt::buggify!("replication.compare_short_tail") { SHORT_TAIL } else { self.config.tail_bytes };
+        let mut search = Search::new(low, high, tail.min(QUESTION_BYTES_MAX));
         loop {
             match search.step() {
                 Step::Compare { from, to } => {
@@ -302,8 +311,10 @@ impl Shared {
             self.report(&mut core, begun, &mut write).await?;
             let deadline = begun + core.deadline();
             core.buffer().reserve(READ_BYTES);
+            let room = if rt::buggify!("replication.read_few_bytes") { FEW_BYTES } else { READ_BYTES };
+            let mut space = core.buffer().limit(room);
             let count = rt::select! {
-                count = read.read_buf(core.buffer()) => count?,
+                count = read.read_buf(&mut space) => count?,
                 () = sleep_until(deadline) => {
                     core.check_silence(begun.elapsed())?;
                     continue;
@@ -312,6 +323,7 @@ impl Shared {
             if count == 0 {
                 return Err(SlaveFault::Closed);
             }
+            rt::dawdle!("replication.append_late", LATE);
             core.received(begun.elapsed());
             self.status().last_read_ms = rt::time::unix_ms();
             while let Some(append) = core.next_append()? {
@@ -328,6 +340,7 @@ impl Shared {
         let now = begun.elapsed();
         let Some(end) = core.report_due(now) else { return Ok(()) };
         assert!(end <= self.store.log_end());
+        rt::dawdle!("replication.report_late", LATE);
         core.reporting(now, end);
         // A master that does not read for so long is as good as gone.
         match within(self.config.housekeeping, write.write_all(&report(end))).await {

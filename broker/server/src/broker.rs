@@ -325,6 +325,10 @@ impl Broker {
         let header = NotifyConsumerIdsChangedRequest { consumer_group: change.group };
         self.background.spawn(async move {
             for connection in targets {
+                // One-way: it may be lost, and a member finds out at its own next rebalance.
+                if rt::buggify!("server.change_notice_lost") {
+                    continue;
+                }
                 let mut notice = Command::request(RequestCode::NotifyConsumerIdsChanged, &header);
                 notice.mark_oneway();
                 // A member that cannot be told finds out at its own next rebalance.

@@ -56,7 +56,7 @@ pub(crate) async fn pull(broker: &Broker, call: &Call) -> Result<Command, Refusa
     commit_flag(broker, header);
     let flags = PullSysFlag(header.sys_flag);
     let mut look = look(broker, &pull).await?;
-    if look.waits && flags.may_suspend() {
+    if look.waits && flags.may_suspend() && !rt::buggify!("server.pull_not_held") {
         look = hold(broker, &pull, look).await?;
     }
     Ok(answer(broker, call, &pull, look))
@@ -80,6 +80,7 @@ async fn hold(broker: &Broker, pull: &Pull, first: Look) -> Result<Look, Refusal
     } else {
         broker.config.timing.short_polling
     };
+    let wait = if rt::buggify!("server.hold_ends_early") { wait / 10 } else { wait };
     let deadline = Instant::now() + wait;
     let mut last = first;
     loop {

@@ -5,11 +5,15 @@ use crate::refusal::Refusal;
 use crate::reply::PutStatus;
 use protocol::message::{Properties, property};
 use protocol::{PhysicalOffset, SysFlag};
+use rt::time::Duration;
 use store::{Appended, FlushError, NewMessage};
 use tracing::warn;
 
 /// The system flag's bits that say what a message is to a transaction.
 const TRANSACTION_BITS: i32 = SysFlag::TRANSACTION_ROLLBACK;
+
+/// How late a request may go on on a busy machine, in simulation.
+const LATE: Duration = Duration::from_millis(20);
 
 /// How long the answer waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,9 +53,11 @@ pub(crate) async fn put_as_is(
     wait: Wait,
 ) -> Result<(Appended, PutStatus), Refusal> {
     require_writable(broker)?;
+    rt::dawdle!("server.append_late", LATE);
     let bytes = message.body.len();
     let appended = broker.store.append(message).inspect_err(|_| broker.stats.puts_failed.add(1))?;
     let status = durable(broker, appended.end, wait).await?;
+    rt::dawdle!("server.durable_message_told_late", LATE);
     broker.stats.puts.add(1);
     broker.stats.put_bytes.add(u64::try_from(bytes).expect("a size"));
     Ok((appended, status))

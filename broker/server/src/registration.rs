@@ -82,6 +82,7 @@ async fn ask_all(
     for (at, name_server) in broker.config.name_servers.iter().cloned().enumerate() {
         let (client, command, sender) = (broker.client.clone(), command.clone(), sender.clone());
         tasks.spawn(async move {
+            rt::dawdle!("server.registration_late", Duration::from_millis(200));
             let answer = match client.request(&name_server, command, timeout).await {
                 Ok(reply) if reply.response_code() == Some(ResponseCode::Success) => {
                     reply.header::<RegisterBrokerResponse>().map_err(|error| error.to_string())
@@ -137,8 +138,9 @@ fn request(broker: &Broker) -> Command {
 
 /// Registers each period and whenever the topics change, until `broker` closes; sooner after a failure.
 pub(crate) async fn run(broker: Arc<Broker>, mut registered: bool) {
-    let period = broker.config.timing.register_period;
+    let usual = broker.config.timing.register_period;
     loop {
+        let period = if rt::buggify!("server.registration_early") { usual / 10 } else { usual };
         rt::select! {
             () = broker.closing.cancelled() => return,
             () = rt::time::sleep(if registered { period } else { period.min(RETRY_PAUSE) }) => {}

@@ -10,6 +10,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tracing::info;
 
+/// How late periodic work may begin on a busy machine, in simulation.
+const LATE: Duration = Duration::from_millis(200);
+
 /// Starts all periodic work as tasks of `tasks`.
 pub(crate) fn start(broker: &Arc<Broker>, tasks: &TaskGroup, registered: bool) {
     let timing = &broker.config.timing;
@@ -42,8 +45,9 @@ fn every<F: Future<Output = ()> + Send>(
         loop {
             rt::select! {
                 () = broker.closing.cancelled() => return,
-                () = sleep(period) => {}
+                () = sleep(if rt::buggify!("server.period_early") { period / 10 } else { period }) => {}
             }
+            rt::dawdle!("server.period_late", LATE);
             work(Arc::clone(&broker)).await;
         }
     });
@@ -51,12 +55,15 @@ fn every<F: Future<Output = ()> + Send>(
 
 /// Copies the master's tables when a master is found, and each period from then on.
 async fn copy_from_master(broker: Arc<Broker>) {
+    let period = broker.config.timing.slave_sync_period;
     loop {
+        let pause = if rt::buggify!("server.slave_sync_early") { period / 10 } else { period };
         rt::select! {
             () = broker.closing.cancelled() => return,
             () = broker.master_found.notified() => {}
-            () = sleep(broker.config.timing.slave_sync_period) => {}
+            () = sleep(pause) => {}
         }
+        rt::dawdle!("server.slave_sync_late", LATE);
         rt::select! {
             () = broker.closing.cancelled() => return,
             () = slave_sync::copy_all(&broker) => {}

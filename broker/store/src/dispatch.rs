@@ -17,6 +17,8 @@ use std::sync::Arc;
 
 /// Bytes of log read at once.
 const CHUNK: usize = 256 << 10;
+/// Less than most records, in simulation.
+const SMALL_CHUNK: usize = 200;
 
 /// A message that has become readable.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,6 +121,7 @@ impl Store {
         let mut readable = self.readable.subscribe();
         loop {
             readable.borrow_and_update();
+            rt::dawdle!("store.dispatch_late", rt::time::Duration::from_millis(20));
             match self.dispatch_all().await {
                 Ok(()) => rt::select! {
                     () = shutdown.cancelled() => return,
@@ -160,7 +163,8 @@ impl Store {
             }
             other => DispatchError::Poisoned(self.poison.set("read", segment.path(), io::Error::other(other))),
         };
-        let mut bytes = segment.read(from, room.min(CHUNK)).await.map_err(failed)?;
+        let chunk = if rt::buggify!("store.dispatch_small_chunk") { SMALL_CHUNK } else { CHUNK };
+        let mut bytes = segment.read(from, room.min(chunk)).await.map_err(failed)?;
         let mut at = from;
         loop {
             let rest = &bytes[usize::try_from(at - from).expect("not before the chunk")..];

@@ -164,7 +164,9 @@ impl Store {
     async fn flush_busy_queues(&self) -> Result<(), PoisonCause> {
         let turn = self.queue_flusher.hold().await;
         self.poison.check()?;
-        let least = u64::from(self.config.queue_flush_least_pages.max(1)) * layout::PAGE;
+        let least_pages =
+            if rt::buggify!("store.idle_queues_flushed") { 0 } else { self.config.queue_flush_least_pages.max(1) };
+        let least = u64::from(least_pages) * layout::PAGE;
         let synced = self.queues.sync(|queue| queue.dirty_bytes() >= least).await;
         drop(turn);
         synced.map_err(|(path, source)| self.poison.set("sync", &path, source))
@@ -195,7 +197,7 @@ impl Store {
                 () = self.wake_flush.notified() => true,
                 () = rt::time::sleep(self.config.flush_interval) => false,
             };
-            let is_due = thorough.elapsed() >= self.config.flush_thorough_interval;
+            let is_due = thorough.elapsed() >= self.config.flush_thorough_interval || rt::buggify!("store.flush_early");
             let dirty = u64::try_from(self.log.end() - self.log.flushed()).unwrap_or(0);
             if !is_wanted && !is_due && dirty / layout::PAGE < u64::from(self.config.flush_least_pages) {
                 continue;
@@ -203,6 +205,7 @@ impl Store {
             if is_due {
                 thorough = Instant::now();
             }
+            rt::dawdle!("store.flush_late", Duration::from_millis(20));
             if self.flush_log().await.is_err() {
                 return;
             }
@@ -218,7 +221,11 @@ impl Store {
                 () = shutdown.cancelled() => return,
                 () = rt::time::sleep(self.config.checkpoint_interval.min(self.config.queue_flush_interval)) => {}
             }
-            let result = if thorough.elapsed() >= self.config.queue_flush_thorough_interval {
+            if rt::buggify!("store.checkpoint_skipped") {
+                continue;
+            }
+            let is_due = thorough.elapsed() >= self.config.queue_flush_thorough_interval;
+            let result = if is_due || rt::buggify!("store.queues_flushed_early") {
                 (thorough, queues) = (Instant::now(), Instant::now());
                 self.flush_queues().await
             } else if queues.elapsed() >= self.config.queue_flush_interval {

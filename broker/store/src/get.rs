@@ -230,7 +230,7 @@ impl<'a> Batch<'a> {
         let memory = store.config.memory_bytes / 100 * u64::from(store.config.access_in_memory_max_ratio);
         Batch {
             store,
-            messages_max: request.max_messages,
+            messages_max: if rt::buggify!("store.get_one_message") { 1 } else { request.max_messages },
             bytes_max: u64::from(request.max_bytes).clamp(BYTES_MIN, BYTES_MAX),
             messages: 0,
             bytes: 0,

@@ -11,6 +11,8 @@ use bytes::Bytes;
 use protocol::PhysicalOffset;
 use std::sync::Arc;
 
+/// Ends inside of most records, in simulation.
+const SHORT_READ: u32 = 100;
 /// Bytes that a digest reads at once.
 const DIGEST_CHUNK: u64 = 256 << 10;
 
@@ -29,6 +31,7 @@ impl Store {
         let end = self.confirm_end();
         self.check_range(from, from.max(end), end)?;
         let Some(segment) = self.log.segment_at(from).filter(|_| from < end) else { return Ok(Bytes::new()) };
+        let max_bytes = if rt::buggify!("store.read_log_short") { max_bytes.min(SHORT_READ) } else { max_bytes };
         let length = (segment.end().min(end) - from).min(i64::from(max_bytes));
         segment.read(from, usize::try_from(length).expect("not negative, below 2^32")).await
     }

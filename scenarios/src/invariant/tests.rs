@@ -13,6 +13,7 @@ fn seconds(at: f64) -> Duration {
 
 fn plan(flush: Flush, replication: Replication) -> Plan {
     Plan {
+        rare_choices: false,
         schedule: Schedule { seed: 1, policy: Policy::Random },
         cluster: Cluster {
             name_servers: 1,

@@ -81,6 +81,7 @@ pub fn plan(point: CrashPoint) -> Plan {
         Operation::Send { producer: "producer-1".into(), at: WARM_UP, count: MESSAGES, every: EVERY, body_bytes: 100 };
     let fault = Fault { fault: Kind::CrashPoint(point), start: Moment::At(WARM_UP), lasts: DURATION - WARM_UP };
     Plan {
+        rare_choices: false,
         schedule: Schedule { seed: 1, policy: Policy::Random },
         cluster: Cluster {
             name_servers: 1,

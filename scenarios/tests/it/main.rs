@@ -9,6 +9,7 @@ mod failover;
 mod mutants;
 mod probes;
 mod progress;
+mod rare_choices;
 mod rebalance;
 mod seeds;
 mod sweep;

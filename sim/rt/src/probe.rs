@@ -27,6 +27,19 @@ macro_rules! always {
     }};
 }
 
+/// Waits for `pause` now and then, at sites drawn active for this run: a task that the system lets run late. Nothing in production.
+#[macro_export]
+macro_rules! dawdle {
+    ($site:literal, $pause:expr) => {{
+        #[cfg(madsim)]
+        if $crate::buggify!($site) {
+            $crate::time::sleep($pause).await;
+        }
+        #[cfg(not(madsim))]
+        let _ = $pause;
+    }};
+}
+
 /// True now and then, at sites drawn active for this run: makes a legal but rare choice likely. False in production.
 #[macro_export]
 macro_rules! buggify {

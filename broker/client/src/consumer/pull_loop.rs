@@ -40,6 +40,7 @@ async fn run(core: &Arc<Core>, ticket: &Ticket, begin: Begin) {
         if !delay.is_zero() {
             sleep(delay).await;
         }
+        rt::dawdle!("client.pull_late", Duration::from_millis(50));
         match core.pull_once(ticket).await {
             Some(next) => delay = next,
             None => return,

@@ -6,7 +6,7 @@ use crate::consumer::pull_loop::{self, Begin};
 use crate::error::CallError;
 use crate::rebalance::Change;
 use protocol::{MessageQueue, QueueOffset};
-use rt::time::{Instant, sleep, sleep_until};
+use rt::time::{Duration, Instant, sleep, sleep_until};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tracing::{debug, info, warn};
@@ -27,9 +27,10 @@ async fn rounds(core: &Arc<Core>) {
     loop {
         rt::select! {
             () = core.rebalance_wanted.notified() => {}
-            () = sleep(wait) => {}
+            () = sleep(if rt::buggify!("client.rebalance_early") { config.rebalance_interval_min } else { wait }) => {}
         }
         sleep_until(not_before).await;
+        rt::dawdle!("client.rebalance_late", Duration::from_millis(200));
         let balanced = core.rebalance().await;
         not_before = Instant::now() + config.rebalance_interval_min;
         wait = if balanced { config.rebalance_interval } else { config.rebalance_interval_min };

@@ -9,7 +9,11 @@ use rt::sync::Semaphore;
 use rt::time::sleep;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tracing::warn;
+
+/// How late a worker may go on on a busy machine, in simulation.
+const LATE: Duration = Duration::from_millis(20);
 
 /// Messages for one listener call.
 #[derive(Clone, Debug)]
@@ -84,6 +88,7 @@ impl Core {
         if !self.assignment().begin_consume(&job.ticket, &offsets, self.client.now()) {
             return;
         }
+        rt::dawdle!("client.listener_called_late", LATE);
         let messages = job.messages.iter().map(|message| self.as_delivered(message)).collect();
         let context = ConsumeContext { queue: job.ticket.queue.as_ref().clone() };
         let outcome = self.listener.consume(messages, context).await;
@@ -92,6 +97,7 @@ impl Core {
             ConsumeOutcome::Later { delay_level } => (0, delay_level),
             ConsumeOutcome::Partly { accepted, delay_level } => (accepted.min(job.messages.len()), delay_level),
         };
+        rt::dawdle!("client.outcome_noted_late", LATE);
         let kept = match self.config.model {
             MessageModel::Clustering => self.hand_back(&job, accepted, delay_level).await,
             MessageModel::Broadcasting => {

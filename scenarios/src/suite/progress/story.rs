@@ -120,6 +120,7 @@ impl Story {
             consumer.persist_interval = persist_interval;
         }
         Plan {
+            rare_choices: false,
             schedule: self.schedule,
             cluster: self.cluster(),
             network: self.network,
