@@ -10,11 +10,11 @@
 //! |---|---|
 //! | [`time`] | monotonic [`time::Instant`], wall clock of the node, `sleep`, `timeout`, `interval` |
 //! | [`task`] | `spawn`, `JoinHandle`, [`task::TaskGroup`] (tasks with an owner), `yield_now` |
-//! | [`net`] | TCP listener and stream, name lookup |
+//! | [`net`] | TCP listener and stream, UDP socket, name lookup |
 //! | [`fs`] | positional files; what is volatile until which sync |
 //! | [`io`], [`sync`] | runtime-free parts of tokio, the same in both halves |
 //! | [`rand`] | named streams of entropy |
-//! | [`select!`], [`probe!`], [`sometimes!`], [`always!`], [`buggify!`] | biased select; marks for the explorer |
+//! | [`select!`], [`probe!`], [`sometimes!`], [`always!`], [`buggify!`], [`dawdle!`] | biased select; marks for the explorer |
 //! | `world` | simulation only: nodes, crash, faults, findings, trace |
 //!
 //! Where the halves differ on purpose stands in `PARITY.md`.
@@ -43,20 +43,26 @@ pub use half::block_on;
 /// `main` runs on node 0, the experimenter's desk, which has no faults; the run ends when `main` ends, or with the first finding.
 #[cfg(madsim)]
 pub mod world {
+    pub use crate::sim::clock::ClockConfig;
     pub use crate::sim::control::{
-        Limits, LogContext, Outcome, WorldConfig, add_node, crash, crash_at, current_node, disk_operations, elapsed,
-        forget_crash_points, freeze_clock, incarnation, ip, is_up, log_context, node_name, nodes, on_checkpoint,
-        on_node_end, packets, pause, power_loss, power_on, record, request_stop, resume, set_clock_drift_ppm,
-        set_poll_cost, spawn_on, step_wall_clock, tasks, thaw_clock, trace_tail, unix_nanos_of,
+        Limits, LogContext, Outcome, WorldConfig, add_node, add_node_with_clock, crash, crash_at, current_node,
+        disk_operations, elapsed, forget_crash_points, freeze_clock, incarnation, ip, is_up, log_context, node_name,
+        nodes, on_checkpoint, on_node_end, packets, pause, power_loss, power_on, record, request_stop, resume,
+        set_clock_drift_ppm, set_poll_cost, spawn_on, step_wall_clock, tasks, thaw_clock, timers, trace_tail,
+        unix_nanos_of,
     };
     pub use crate::sim::crash::{CrashKind, CrashPoint, NodeEnd};
     pub use crate::sim::finding::{Finding, FindingKind};
     pub use crate::sim::fs::control as disk;
     pub use crate::sim::fs::{
-        DiskChance, DiskConfig, DiskEffects, DiskError, DiskFault, DiskFaultId, DiskLatency, DiskOperation,
+        BadSectors, DiskAnomaly, DiskChance, DiskConfig, DiskEffects, DiskError, DiskFault, DiskFaultId, DiskLatency,
+        DiskOperation,
     };
     pub use crate::sim::net::control as network;
-    pub use crate::sim::net::{Latency, NetworkConfig, NetworkEffects};
+    pub use crate::sim::net::{
+        Bandwidth, DATAGRAM_OVERHEAD, Latency, NetworkConfig, NetworkEffects, Packet, PacketKind, Reordering, Rule,
+        Verdict,
+    };
     pub use crate::sim::node::NodeId;
     pub use crate::sim::policy::Policy;
     pub use crate::sim::probes::{Buggify, ProbeReport, Sometimes};
@@ -107,9 +113,9 @@ pub mod task {
     pub use crate::task_group::TaskGroup;
 }
 
-/// TCP, and names to addresses.
+/// TCP, UDP, and names to addresses.
 pub mod net {
-    pub use crate::half::net::{OwnedReadHalf, OwnedWriteHalf, TcpListener, TcpStream, lookup_host};
+    pub use crate::half::net::{OwnedReadHalf, OwnedWriteHalf, TcpListener, TcpStream, UdpSocket, lookup_host};
 }
 
 /// Positional files. `write_at` is volatile until [`fs::File::sync_data`]; a created, renamed or removed name is volatile until

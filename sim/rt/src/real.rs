@@ -26,7 +26,7 @@ pub mod task {
 
 pub mod net {
     pub use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
-    pub use tokio::net::{TcpListener, TcpStream};
+    pub use tokio::net::{TcpListener, TcpStream, UdpSocket};
 
     /// Addresses of `host` (`name:port` or `address:port`), in the resolver's order.
     pub async fn lookup_host(host: &str) -> std::io::Result<Vec<std::net::SocketAddr>> {

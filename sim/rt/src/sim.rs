@@ -16,6 +16,7 @@
 //!
 //! # Invariants
 //! - No user code runs while a `RefCell` of the world is borrowed: a task's future is taken out of its slot before it is polled or dropped.
+//!   (The experimenter's packet rules do, and may not touch the network.)
 //! - Statics hold nothing that a run can see: the only ones are the pointer to the thread's world, the last panic's text, the panic hook's
 //!   `Once` and the address of libc's `syscall`.
 //! - Every handle that outlives a poll compares incarnations ([`node::Node::serves`]), so a dying task changes nothing.

@@ -3,6 +3,7 @@
 //! Changing a rate starts a new line at the present point, so local time never runs back, and the node's timers, which are
 //! keyed by local time, stay where they are.
 use super::world::NEVER;
+use std::time::Duration;
 
 /// A million: the rate of a clock that runs with the world.
 const UNITY_PPM: u64 = 1_000_000;
@@ -10,6 +11,23 @@ const UNITY_PPM: u64 = 1_000_000;
 /// Local time at the start of the world. Not 0, because a program may subtract from its first `Instant` on a machine that has
 /// been up for a while.
 const UPTIME_NS: u64 = 1_000_000_000_000_000;
+
+/// The clocks of a machine when it is added to the world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClockConfig {
+    /// How far the wall clock is ahead of the world's, in milliseconds; negative: behind.
+    pub wall_ahead_ms: i64,
+    /// Millionths by which both clocks run fast; negative: slow. At least -1,000,000.
+    pub drift_ppm: i64,
+    /// How long the machine has been up: what its monotonic clock shows. At most 500 years.
+    pub uptime: Duration,
+}
+
+impl Default for ClockConfig {
+    fn default() -> ClockConfig {
+        ClockConfig { wall_ahead_ms: 0, drift_ppm: 0, uptime: Duration::from_nanos(UPTIME_NS) }
+    }
+}
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
@@ -30,6 +48,16 @@ impl Clock {
             frozen: false,
             wall_offset: unix_ms * 1_000_000 - UPTIME_NS as i64,
         }
+    }
+
+    /// The clock of a machine that is added at `world`, when the world's wall clock shows `unix_ns`.
+    pub(super) fn added(config: ClockConfig, unix_ns: i64, world: u64) -> Clock {
+        let uptime = u64::try_from(config.uptime.as_nanos()).ok().filter(|uptime| *uptime <= i64::MAX as u64);
+        let base_local = uptime.expect("a machine is up for less than 500 years");
+        let wall = unix_ns.saturating_add(config.wall_ahead_ms.saturating_mul(1_000_000));
+        let wall_offset = wall.saturating_sub(base_local as i64);
+        let clock = Clock { base_world: world, base_local, rate_ppm: UNITY_PPM, frozen: false, wall_offset };
+        clock.with_drift(world, config.drift_ppm)
     }
 
     fn rate(&self) -> u64 {

@@ -1,4 +1,5 @@
 //! The public control surface of a world, for the simulator and for tests: [`crate::world`].
+use super::clock::{Clock, ClockConfig};
 use super::crash::{CrashKind, CrashPoint, NodeEnd};
 use super::finding::Finding;
 use super::fs::DiskConfig;
@@ -109,6 +110,20 @@ pub fn add_node(name: &str) -> NodeId {
     world().add_node(name)
 }
 
+/// As [`add_node`], with clocks of its own: another time of day, another rate, another time since its boot.
+///
+/// # Panics
+/// As [`add_node`], and if the configuration is out of its bounds.
+pub fn add_node_with_clock(name: &str, clock: ClockConfig) -> NodeId {
+    let world = world();
+    let node = world.add_node(name);
+    fault(world, node, 9 | (clock.drift_ppm as u64) << 8);
+    fault(world, node, 10 | (clock.wall_ahead_ms as u64) << 8);
+    let unix_ns = world.at(NodeId::WORLD).clock.get().unix_nanos(world.now.get());
+    world.at(node).clock.set(Clock::added(clock, unix_ns, world.now.get()));
+    node
+}
+
 /// The name given to the node.
 pub fn node_name(node: NodeId) -> Arc<str> {
     Arc::clone(&world().at(node).name)
@@ -141,6 +156,11 @@ where
 /// How many tasks the node has: 0 means that its program has ended.
 pub fn tasks(node: NodeId) -> usize {
     world().executor.tasks_of(node)
+}
+
+/// How many timers of the node are to come: a leak shows here.
+pub fn timers(node: NodeId) -> usize {
+    world().at(node).timers.borrow().len()
 }
 
 /// Ends the node's process: the kernel keeps the page cache and resets the sockets. Of the current node: when its poll returns.

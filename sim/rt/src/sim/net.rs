@@ -8,10 +8,13 @@
 //! | `pipe.rs` | one direction: a ring with marks, buffers bounded on both sides |
 //! | `connection.rs` | two ends, two pipes; the slab |
 //! | `handshake.rs` | SYN, its answer, its retries; the accept queue |
+//! | `endpoint.rs` | reading, writing, ending, closing |
 //! | `transmission.rs` | segments, FIN, RST, windows, retransmission, time-outs |
-//! | `fabric.rs` | links: blocked, slow, lossy |
-//! | `listener.rs`, `stream.rs`, `halves.rs` | what the program holds |
-//! | `address.rs`, `ports.rs`, `names.rs` | who is meant |
+//! | `datagram.rs` | datagrams and their sockets' buffers; ICMP's answer to one that met no socket |
+//! | `departure.rs`, `rule.rs` | what a packet faces when it leaves; rules of the experimenter |
+//! | `fabric.rs` | links: blocked, slow, lossy, narrow |
+//! | `listener.rs`, `stream.rs`, `halves.rs`, `udp.rs`, `waiters.rs` | what the program holds, and who waits for it |
+//! | `address.rs`, `ports.rs`, `names.rs` | who is meant; TIME_WAIT |
 //! | `config.rs`, `control.rs`, `effects.rs` | knobs, faults, and whether they did anything |
 //!
 //! # Invariants
@@ -24,7 +27,10 @@ mod address;
 mod config;
 mod connection;
 pub mod control;
+mod datagram;
+mod departure;
 mod effects;
+mod endpoint;
 mod event;
 mod fabric;
 mod halves;
@@ -33,27 +39,35 @@ mod listener;
 mod names;
 mod pipe;
 mod ports;
+mod rule;
 mod stream;
 mod transmission;
+mod udp;
+mod waiters;
 
-pub use config::{Latency, NetworkConfig};
+pub use config::{Bandwidth, DATAGRAM_OVERHEAD, Latency, NetworkConfig, Reordering};
 pub use effects::NetworkEffects;
 pub use event::NetworkEvent;
 pub use halves::{OwnedReadHalf, OwnedWriteHalf};
 pub use listener::TcpListener;
 pub use names::lookup_host;
+pub use rule::{Packet, PacketKind, Rule, Verdict};
 pub use stream::TcpStream;
+pub use udp::UdpSocket;
 
 use crate::sim::node::NodeId;
 use crate::sim::rand::Rng;
 use crate::sim::trace::Event;
-use crate::sim::world::{Coming, World};
+use crate::sim::world::{Coming, World, world};
+use address::Addresses;
 use connection::{CLIENT, Connections, End, SERVER};
+use datagram::Datagrams;
 use event::ConnectionId;
-use fabric::{Fabric, MILLION};
+use fabric::Fabric;
 use listener::Listeners;
 use names::Names;
 use ports::Ports;
+use rule::Rules;
 
 /// Every kernel's network and the wires between them.
 #[derive(Debug)]
@@ -62,7 +76,10 @@ pub(crate) struct Net {
     rng: Rng,
     connections: Connections,
     listeners: Listeners,
+    datagrams: Datagrams,
     fabric: Fabric,
+    rules: Rules,
+    addresses: Addresses,
     ports: Ports,
     names: Names,
     effects: NetworkEffects,
@@ -78,8 +95,11 @@ impl Net {
             rng: Rng::new(seed, "network"),
             connections: Connections::default(),
             listeners: Listeners::default(),
+            datagrams: Datagrams::new(Rng::new(seed, "datagram"), config.ephemeral_ports.clone()),
             fabric: Fabric::new(config.latency),
-            ports: Ports::default(),
+            rules: Rules::default(),
+            addresses: Addresses::default(),
+            ports: Ports::new(config.ephemeral_ports.clone()),
             names: Names::default(),
             effects: NetworkEffects::default(),
             config,
@@ -90,11 +110,12 @@ impl Net {
     pub(crate) fn deliver(world: &World, event: NetworkEvent) {
         let mut net = world.net.borrow_mut();
         let net = &mut *net;
-        let id = event.connection();
-        if net.connections.get(id).is_none() {
-            return;
+        if let NetworkEvent::Datagram { flight } = event {
+            return net.datagram_arrives(world, flight);
         }
+        let Some(id) = event.connection().filter(|id| net.connections.get(*id).is_some()) else { return };
         match event {
+            NetworkEvent::Datagram { .. } => {}
             NetworkEvent::Segment { side, epoch, length, .. } => {
                 net.arrive(world, id, side.into(), epoch, length as usize)
             }
@@ -115,8 +136,12 @@ impl Net {
         let mut net = world.net.borrow_mut();
         let net = &mut *net;
         for port in net.listeners.remove_node(node) {
-            net.ports.release(node, port);
+            net.ports.release(node, port, None, None);
         }
+        if power {
+            net.ports.forget_waiting(node);
+        }
+        net.datagrams.remove_node(node);
         for id in net.connections.ids() {
             for side in 0..2 {
                 net.end_down(world, id, side, node, power);
@@ -163,11 +188,15 @@ impl Net {
     fn collect(&mut self, id: ConnectionId) {
         let connection = self.connections.at(id);
         let (node, port, held) = (connection.node[CLIENT], connection.address[CLIENT].port(), connection.holds_port);
+        let peer = connection.address[SERVER];
         let gone = connection.end[CLIENT] == End::Gone;
+        let in_order = connection.end == [End::Closed; 2];
+        let waits = in_order && connection.closed_first[CLIENT];
         connection.holds_port &= !gone;
         let over = self.connections.collect(id);
         if held && (gone || over) {
-            self.ports.release(node, port);
+            let until = waits.then(|| world().now.get() + self.config.time_wait_ns);
+            self.ports.release(node, port, Some(peer), until);
         }
     }
 
@@ -179,30 +208,13 @@ impl Net {
         }
         let (latency, changed) = self.fabric.latency(from, to);
         self.effects.delayed += u64::from(changed);
-        if latency.tail_one_in > 0 && self.rng.below(latency.tail_one_in) == 0 {
-            return latency.min_ns + self.rng.below(latency.tail_max_ns.saturating_sub(latency.min_ns) + 1);
-        }
-        match latency.max_ns.saturating_sub(latency.min_ns) {
-            0 => latency.min_ns,
-            width => latency.min_ns + self.rng.below(width + 1),
-        }
+        latency.draw(&mut self.rng)
     }
 
     /// The shortest travel time: what a sender knows is at least that old.
     #[inline]
     fn travel_min(&self, from: NodeId, to: NodeId) -> u64 {
         if from == to { self.config.loopback_ns } else { self.fabric.latency(from, to).0.min_ns }
-    }
-
-    /// Whether a segment that leaves now gets lost at once, and counts why.
-    fn lost_at_departure(&mut self, from: NodeId, to: NodeId) -> bool {
-        if self.blocked(from, to) {
-            return true;
-        }
-        let ppm = u64::from(self.fabric.loss_ppm(from, to));
-        let lost = ppm > 0 && self.rng.below(MILLION) < ppm;
-        self.effects.dropped_by_loss += u64::from(lost);
-        lost
     }
 
     /// Whether the link is blocked, counted as an effect if so.
@@ -217,13 +229,13 @@ impl Net {
         world.schedule(at, Coming::Network(event));
     }
 
-    fn record(world: &World, id: ConnectionId, what: Packet) {
+    fn record(world: &World, id: ConnectionId, what: Seen) {
         let (kind, side, length) = match what {
-            Packet::Segment { side, length } => (0, side, length),
-            Packet::Fin { side } => (1, side, 0),
-            Packet::Reset { side } => (2, side, 0),
-            Packet::Syn => (3, 0, 0),
-            Packet::SynAck => (4, 0, 0),
+            Seen::Segment { side, length } => (0, side, length),
+            Seen::Fin { side } => (1, side, 0),
+            Seen::Reset { side } => (2, side, 0),
+            Seen::Syn => (3, 0, 0),
+            Seen::SynAck => (4, 0, 0),
         };
         world.record(Event::Packet, u64::from(id.slot) << 36 | kind << 33 | (side as u64) << 32 | length as u64);
     }
@@ -231,6 +243,7 @@ impl Net {
     /// What must hold between two events.
     fn check_invariants(&mut self) {
         self.connections.check_invariants();
+        self.datagrams.check_invariants();
         for id in self.connections.ids() {
             let (send, receive) = (self.config.send_buffer, self.config.receive_buffer);
             let Some(connection) = self.connections.get(id) else { continue };
@@ -246,7 +259,7 @@ impl Net {
 }
 
 /// What the trace says of a packet.
-enum Packet {
+enum Seen {
     Segment { side: usize, length: usize },
     Fin { side: usize },
     Reset { side: usize },

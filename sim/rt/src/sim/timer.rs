@@ -106,8 +106,7 @@ impl TimerHeap {
     }
 
     /// Registered timers.
-    #[cfg(test)]
-    fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.heap.len()
     }
 

@@ -306,3 +306,70 @@ fn a_node_crashed_at_a_packet_has_sent_the_ones_before_only() {
         assert!(!world::is_up(node));
     });
 }
+
+/// What a node's programs hold: tasks, timers, open files, and connections of the whole world.
+fn held(node: NodeId) -> (usize, usize, u64, usize) {
+    (world::tasks(node), world::timers(node), world::disk::open_files(node), world::network::connections())
+}
+
+/// A server that holds something of each sort, and hands some of it to a place that outlives it.
+async fn hold_much(outside: Arc<Mutex<Vec<Box<dyn std::any::Any + Send>>>>) {
+    let address = SocketAddr::new(world::ip(world::current_node()), 80);
+    let listener = TcpListener::bind(address).await.unwrap();
+    let file = OpenOptions::new().write(true).create(true).open("/log").unwrap();
+    file.try_lock().unwrap();
+    let mut timer = Box::pin(sleep(S * 1_000));
+    let _ = rt::time::timeout(S, &mut timer).await;
+    outside.lock().unwrap().push(Box::new(file.clone()));
+    outside.lock().unwrap().push(Box::new(timer));
+    for _ in 0..3 {
+        spawn(async move {
+            let _file = OpenOptions::new().open("/log").unwrap();
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            rt::time::timeout(S * 1_000, stream.read_u8()).await.unwrap().unwrap();
+        });
+    }
+    let mut streams = Vec::new();
+    loop {
+        streams.push(listener.accept().await.unwrap());
+    }
+}
+
+#[test]
+fn an_ended_node_leaks_nothing() {
+    for end in [world::crash as fn(NodeId), world::power_loss] {
+        world::run_test(move || async move {
+            let node = world::add_node("server");
+            let outside = Arc::new(Mutex::new(Vec::new()));
+            drop(world::spawn_on(node, hold_much(Arc::clone(&outside))));
+            sleep(S * 2).await;
+            let before = held(node);
+            assert_eq!(before, (4, 4, 4, 3), "the server, its timer, its file, and three of each");
+            end(node);
+            assert_eq!(held(node), (0, 0, 0, 0));
+            // The next program of the node finds the port, the lock and the name free.
+            drop(world::spawn_on(node, hold_much(Arc::clone(&outside))));
+            sleep(S * 2).await;
+            assert_eq!(held(node), before);
+            end(node);
+            outside.lock().unwrap().clear();
+            assert_eq!(held(node), (0, 0, 0, 0), "what was held outside is void, and is not given back twice");
+        });
+    }
+}
+
+#[test]
+fn a_program_that_returns_leaves_nothing_either() {
+    world::run_test(|| async {
+        let node = world::add_node("server");
+        let outside = Arc::new(Mutex::new(Vec::new()));
+        let program = async move {
+            let _ = rt::time::timeout(S * 5, hold_much(outside)).await;
+        };
+        world::spawn_on(node, program).await.unwrap();
+        assert_eq!((world::elapsed(), world::tasks(node)), (S * 5, 3), "what it has spawned goes on");
+        world::crash(node);
+        sleep(S).await;
+        assert_eq!(held(node), (0, 0, 0, 0));
+    });
+}

@@ -1,4 +1,6 @@
 //! The simulated disk under faults: what a crash may take, what it must not, and that each fault shows its effect.
+mod damage;
+
 use rt::fs::{
     File, OpenOptions, create_dir, create_dir_all, free_bytes, metadata, read, read_or_backup, rename, replace,
     sync_dir,

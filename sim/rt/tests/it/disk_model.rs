@@ -1,4 +1,6 @@
 //! Random operations, then a power loss, against a reference that only remembers every content since the last sync.
+mod crash_states;
+
 use proptest::prelude::{Just, Strategy, any, prop};
 use proptest::{prop_oneof, proptest};
 use rt::fs::OpenOptions;
@@ -21,7 +23,8 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What may be left after a power loss.
+/// What may be left of a file after a power loss.
+#[derive(Clone, Debug)]
 struct Reference {
     /// Every content that the file had since its last sync, that of the sync first.
     contents: Vec<Vec<u8>>,
@@ -52,21 +55,27 @@ impl Reference {
         self.contents.push(content);
     }
 
-    /// Each sector of what survived is that sector of one of the contents, or of the synced one cut off; the length is between
-    /// their lengths.
-    fn check(&self, survived: &[u8]) {
+    /// Why this must not be left, if so. Each sector of what survived is that sector of one of the contents, or of the synced one
+    /// cut off; the length is between their lengths.
+    fn refusal(&self, survived: &[u8]) -> Option<String> {
         let lengths = self.contents.iter().map(Vec::len);
         let (shortest, longest) = (lengths.clone().min().unwrap(), lengths.max().unwrap());
-        assert!((shortest..=longest).contains(&survived.len()), "length {} of {shortest}..={longest}", survived.len());
+        if !(shortest..=longest).contains(&survived.len()) {
+            return Some(format!("length {} is not in {shortest}..={longest}", survived.len()));
+        }
         let cut = &self.contents[0][..self.cut];
-        for (at, sector) in survived.chunks(SECTOR).enumerate() {
+        let unknown = survived.chunks(SECTOR).enumerate().find(|(at, sector)| {
             let from = at * SECTOR;
-            let known = self.contents.iter().map(Vec::as_slice).chain([cut]).any(|content| {
+            !self.contents.iter().map(Vec::as_slice).chain([cut]).any(|content| {
                 let byte = |offset: usize| content.get(from + offset).copied().unwrap_or(0);
                 (0..sector.len()).all(|offset| sector[offset] == byte(offset))
-            });
-            assert!(known, "sector {at} was never like this");
-        }
+            })
+        });
+        unknown.map(|(at, _)| format!("sector {at} was never like this"))
+    }
+
+    fn check(&self, survived: &[u8]) {
+        assert_eq!(self.refusal(survived), None);
     }
 }
 

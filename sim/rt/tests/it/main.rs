@@ -14,6 +14,12 @@ mod executor;
 #[cfg(madsim)]
 mod network;
 #[cfg(madsim)]
+mod network_ports;
+#[cfg(madsim)]
+mod network_rules;
+#[cfg(madsim)]
+mod network_udp;
+#[cfg(madsim)]
 mod probes;
 #[cfg(madsim)]
 mod time;

@@ -396,6 +396,31 @@ fn names_are_node_names_unless_the_run_says_otherwise() {
 }
 
 #[test]
+fn one_node_may_see_a_stale_name_and_another_none_at_all() {
+    world::run_test(|| async {
+        let [namesrv, other, stale, blind] = ["namesrv", "other", "stale", "blind"].map(world::add_node);
+        let seen = |by: NodeId| async move {
+            let found = world::spawn_on(by, lookup_host("namesrv:9876")).await.unwrap();
+            found.map(|addresses| addresses[0]).map_err(|error| error.kind())
+        };
+        network::set_name_on(stale, "namesrv", &[world::ip(other)]);
+        network::fail_name_on(blind, "namesrv");
+        assert_eq!(seen(stale).await, Ok(address(other)));
+        assert_eq!(seen(blind).await, Err(ErrorKind::Other));
+        assert_eq!(seen(other).await, Ok(address(namesrv)));
+        assert_eq!(effects().names_changed, 2);
+        network::fail_name("namesrv");
+        assert_eq!(seen(stale).await, Ok(address(other)), "its own view counts more");
+        assert!(seen(other).await.is_err());
+        network::restore_name("namesrv");
+        network::restore_name_on(blind, "namesrv");
+        assert_eq!(seen(blind).await, Ok(address(namesrv)));
+        network::heal();
+        assert_eq!(seen(stale).await, Ok(address(namesrv)));
+    });
+}
+
+#[test]
 fn nothing_is_left_of_connections_that_are_over() {
     world::run_test(|| async {
         let node = world::add_node("broker");

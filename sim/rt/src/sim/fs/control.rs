@@ -1,4 +1,11 @@
 //! Disk faults and a look at any node's files, for the experimenter: `rt::world::disk`.
+pub(super) mod damage;
+
+pub use damage::{
+    add_anomaly, add_quota, durable_len, fail_sectors, files, flip_bit, limit_open_files, remove_anomaly,
+    restore_sectors,
+};
+
 use super::config::DiskLatency;
 use super::disk::Disk;
 use super::effects::DiskEffects;
@@ -60,7 +67,8 @@ pub fn unstall(node: NodeId) {
     });
 }
 
-/// Ends every fault of the node's disk and gives it the size it had in the run's configuration.
+/// Ends every fault of the node's disk and gives it the size it had in the run's configuration. Bits that have flipped and writes
+/// that went astray stay.
 pub fn heal(node: NodeId) {
     let world = world();
     let capacity = world.config.disk.capacity_bytes;
@@ -69,6 +77,8 @@ pub fn heal(node: NodeId) {
         disk.slow_sync = None;
         disk.slow_read = None;
         disk.stalls = 0;
+        disk.open_files_max = None;
+        disk.tree.restore_sectors();
         disk.config.capacity_bytes = capacity;
         disk.release(world);
     });
@@ -109,6 +119,11 @@ pub fn list_durable(node: NodeId, path: impl AsRef<Path>) -> io::Result<Vec<Path
         let inode = disk.tree.resolve_durable(path.as_ref())?;
         Ok(disk.tree.directory(inode)?.durable_names().map(|(name, _)| path.as_ref().join(name)).collect())
     })
+}
+
+/// How many files the node's programs hold open: a leak shows here.
+pub fn open_files(node: NodeId) -> u64 {
+    look(node, |disk| disk.tree.open_files())
 }
 
 /// Whether the file has bytes or a length that a power loss may take.

@@ -59,6 +59,8 @@ pub(crate) struct Disk {
     pub(super) slow_read: Option<DiskLatency>,
     /// How many faults stall it.
     pub(super) stalls: u32,
+    /// How many files a process may have open; none: as many as it likes.
+    pub(super) open_files_max: Option<u64>,
     used_pages: u64,
     pending: BTreeMap<u32, Pending>,
     next_ticket: u32,
@@ -82,6 +84,7 @@ impl Disk {
             slow_sync: None,
             slow_read: None,
             stalls: 0,
+            open_files_max: None,
             used_pages: 0,
             pending: BTreeMap::new(),
             next_ticket: 0,

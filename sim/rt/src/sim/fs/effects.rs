@@ -13,6 +13,18 @@ pub struct DiskEffects {
     pub sectors_dropped: u64,
     /// Writes that the disk had no room for.
     pub full: u64,
+    /// Writes that the quota of a directory had no room for.
+    pub over_quota: u64,
+    /// Files that were not opened because the process had too many.
+    pub opens_refused: u64,
+    /// Reads, and writes of parts of sectors, that met an unreadable sector.
+    pub unreadable: u64,
+    /// Sectors with a flipped bit that reads showed.
+    pub rotten_reads: u64,
+    /// Writes that landed elsewhere.
+    pub misdirected_writes: u64,
+    /// Reads that showed what the last write had replaced.
+    pub stale_reads: u64,
     /// Power losses.
     pub power_losses: u64,
     /// Dirty sectors that a power loss took.

@@ -59,6 +59,15 @@ impl DiskError {
     }
 }
 
+/// What a device does wrong once without telling.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DiskAnomaly {
+    /// A write lands at another place of its file; the length becomes what it should.
+    MisdirectedWrite,
+    /// A read shows what the last write to the file replaced.
+    StaleRead,
+}
+
 /// Names a fault, to end it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DiskFaultId(u64);
@@ -66,23 +75,61 @@ pub struct DiskFaultId(u64);
 #[derive(Debug, Default)]
 pub(super) struct Faults {
     rules: Vec<(DiskFaultId, DiskFault)>,
+    /// Each strikes once, at a file whose path contains the text.
+    anomalies: Vec<(DiskFaultId, DiskAnomaly, Option<String>)>,
+    /// Bytes that the files below a directory may take, with the parts of its path.
+    pub(super) quotas: Vec<(DiskFaultId, Vec<String>, u64)>,
     next: u64,
 }
 
 impl Faults {
     pub(super) fn add(&mut self, fault: DiskFault) -> DiskFaultId {
-        let id = DiskFaultId(self.next);
-        self.next += 1;
+        let id = self.take_id();
         self.rules.push((id, fault));
         id
     }
 
+    pub(super) fn add_anomaly(&mut self, anomaly: DiskAnomaly, path_contains: Option<String>) -> DiskFaultId {
+        let id = self.take_id();
+        self.anomalies.push((id, anomaly, path_contains));
+        id
+    }
+
+    pub(super) fn add_quota(&mut self, directory: Vec<String>, bytes: u64) -> DiskFaultId {
+        let id = self.take_id();
+        self.quotas.push((id, directory, bytes));
+        id
+    }
+
+    fn take_id(&mut self) -> DiskFaultId {
+        self.next += 1;
+        DiskFaultId(self.next - 1)
+    }
+
+    /// Ends an anomaly; false if it is over.
+    pub(super) fn remove_anomaly(&mut self, id: DiskFaultId) -> bool {
+        let before = self.anomalies.len();
+        self.anomalies.retain(|(other, ..)| *other != id);
+        self.anomalies.len() < before
+    }
+
+    /// The anomaly that would strike such an operation at that path now.
+    pub(super) fn anomaly(&self, anomaly: DiskAnomaly, path: &str) -> Option<DiskFaultId> {
+        let matches = |(_, other, part): &&(DiskFaultId, DiskAnomaly, Option<String>)| {
+            *other == anomaly && part.as_deref().is_none_or(|part| path.contains(part))
+        };
+        self.anomalies.iter().find(matches).map(|(id, ..)| *id)
+    }
+
     pub(super) fn remove(&mut self, id: DiskFaultId) {
         self.rules.retain(|(other, _)| *other != id);
+        self.quotas.retain(|(other, ..)| *other != id);
     }
 
     pub(super) fn clear(&mut self) {
         self.rules.clear();
+        self.anomalies.clear();
+        self.quotas.clear();
     }
 
     pub(super) fn strikes(&mut self, operation: DiskOperation, path: &str, rng: &mut Rng) -> Option<DiskError> {

@@ -112,6 +112,7 @@ impl OpenOptions {
         }
         with_disk(word(kind::OPEN, 0, name_word(path)), |world, disk| {
             disk.strike(DiskOperation::Open, &path.to_string_lossy())?;
+            disk.may_open()?;
             let inode = self.find(disk, path)?;
             if self.write && disk.tree.is_directory(inode) {
                 return Err(errno(libc::EISDIR));
@@ -214,15 +215,7 @@ impl File {
                 world.record(Event::Disk, xxh3_64(bytes));
             }
             disk.strike(DiskOperation::Write, &handle.path)?;
-            let free = disk.pages_free();
-            let (done, taken) = disk.tree.file(handle.inode)?.image.write_at(offset, bytes, free);
-            disk.pages_taken(taken);
-            disk.effects.bytes_written += done as u64;
-            if done < bytes.len() {
-                disk.effects.full += 1;
-                return Err(errno(libc::ENOSPC));
-            }
-            Ok(())
+            disk.write_at(handle.inode, &handle.path, offset, bytes)
         })
     }
 
@@ -244,13 +237,14 @@ impl File {
         if !node.serves(handle.incarnation) {
             return Err(void());
         }
-        Ok(node.disk.borrow_mut().tree.file(handle.inode)?.image.read_at(offset, out))
+        node.disk.borrow_mut().read_at(handle.inode, &handle.path, offset, out)
     }
 
     fn begin_read(&self, offset: u64, length: usize) -> io::Result<Option<Wait>> {
         let handle = &*self.0;
         handle.with(word(kind::READ, u64::from(handle.inode.0), offset ^ (length as u64) << 20), |world, disk| {
             disk.strike(DiskOperation::Read, &handle.path)?;
+            disk.may_read(handle.inode, offset, length)?;
             let cold = disk.tree.file(handle.inode)?.image.warm(offset, length);
             let Some(latency) = disk.read_latency(cold) else { return Ok(None) };
             let ticket = disk.begin(world, Action::Read, latency);
@@ -295,6 +289,7 @@ impl File {
         check_range(len, 0)?;
         handle.with(word(kind::SET_LEN, u64::from(handle.inode.0), len), |_, disk| {
             disk.strike(DiskOperation::Write, &handle.path)?;
+            disk.may_cut(handle.inode, len)?;
             let freed = disk.tree.file(handle.inode)?.image.set_len(len);
             disk.pages_freed(freed);
             Ok(())
@@ -405,6 +400,7 @@ pub async fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
 pub fn read_dir(path: impl AsRef<Path>) -> io::Result<Vec<PathBuf>> {
     let path = path.as_ref();
     with_disk(word(kind::OPEN, 3, name_word(path)), |_, disk| {
+        disk.may_open()?;
         let inode = disk.tree.resolve(path)?;
         Ok(disk.tree.directory(inode)?.names().map(|(name, _)| path.join(name)).collect())
     })
@@ -465,6 +461,7 @@ pub async fn sync_dir(path: impl AsRef<Path>) -> io::Result<()> {
 
 fn begin_sync_path(path: &Path) -> io::Result<Option<Wait>> {
     with_disk(word(kind::SYNC_DIR, 0, name_word(path)), |world, disk| {
+        disk.may_open()?;
         let inode = disk.tree.resolve(path)?;
         let path = path.to_string_lossy();
         if disk.tree.is_directory(inode) {
@@ -478,7 +475,7 @@ fn begin_sync_path(path: &Path) -> io::Result<Option<Wait>> {
 /// Bytes that may still be written on the file system that holds `path`, and its size in bytes.
 pub fn free_bytes(path: impl AsRef<Path>) -> io::Result<(u64, u64)> {
     with_disk(word(kind::OPEN, 4, name_word(path.as_ref())), |_, disk| {
-        disk.tree.resolve(path.as_ref())?;
-        Ok((disk.pages_free() * PAGE as u64, disk.config.capacity_bytes))
+        let inode = disk.tree.resolve(path.as_ref())?;
+        Ok(disk.space(inode))
     })
 }

@@ -9,6 +9,7 @@
 //! not; the length is that of before, of after, or between, whatever became of the bytes: a longer file without its bytes reads
 //! zeros. What a completed sync covered is always there.
 use crate::sim::rand::Rng;
+use damage::Damage;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
@@ -44,6 +45,7 @@ pub(super) struct Image {
     failed_through: u64,
     /// Pages that are on the platter only: the next read of one waits for the device.
     cold: BTreeSet<u32>,
+    damage: Damage,
 }
 
 /// What a power loss took from a file.
@@ -77,13 +79,13 @@ fn zero_page() -> Rc<Page> {
     Rc::new([0; PAGE])
 }
 
-fn page_of(offset: u64) -> (usize, usize) {
+pub(super) fn page_of(offset: u64) -> (usize, usize) {
     let page = usize::try_from(offset / PAGE as u64).expect("a file is smaller than the address space");
     (page, (offset % PAGE as u64) as usize)
 }
 
 /// The sectors that `at..at + length` of a page touches.
-fn sectors(at: usize, length: usize) -> u8 {
+pub(super) fn sectors(at: usize, length: usize) -> u8 {
     debug_assert!(length > 0 && at + length <= PAGE);
     let (first, last) = (at / SECTOR, (at + length - 1) / SECTOR);
     ((1_u16 << (last + 1)) - (1_u16 << first)) as u8
@@ -189,6 +191,7 @@ impl Image {
         if len < self.len {
             self.cut = Some(self.cut.map_or(len, |cut| cut.min(len)));
             trim(&mut self.cached, len);
+            self.damage.cut(len);
             let (page, at) = page_of(len);
             let kept = page + usize::from(at > 0);
             self.dirty.retain(|page, _| (*page as usize) < kept);
@@ -224,7 +227,8 @@ impl Image {
         if let Some(cut) = stage.cut {
             trim(&mut self.durable, cut);
         }
-        for (page, _, bytes) in stage.pages {
+        for (page, mask, bytes) in stage.pages {
+            self.damage.unreadable.clear(page, mask);
             let page = page as usize;
             if self.durable.len() <= page {
                 self.durable.resize(page + 1, None);
@@ -260,6 +264,7 @@ impl Image {
             self.tear(&stage, rng, &mut lost);
         }
         trim(&mut self.durable, self.durable_len);
+        self.damage.cut(self.durable_len);
         self.cached = self.durable.clone();
         self.len = self.durable_len;
         self.cut = None;
@@ -290,6 +295,7 @@ impl Image {
             lost.sectors += u64::from((mask & !keep).count_ones());
             lost.kept_sectors += u64::from(keep.count_ones());
             if keep != 0 {
+                self.damage.unreadable.clear(*page, keep);
                 let page = *page as usize;
                 if self.durable.len() <= page {
                     self.durable.resize(page + 1, None);
@@ -350,5 +356,6 @@ impl Image {
     }
 }
 
+mod damage;
 #[cfg(test)]
 mod tests;

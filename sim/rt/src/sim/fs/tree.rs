@@ -4,7 +4,7 @@ use super::image::Image;
 use crate::sim::rand::Rng;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 
 pub(super) fn errno(code: i32) -> io::Error {
     io::Error::from_raw_os_error(code)
@@ -154,6 +154,9 @@ impl Tree {
     }
 
     pub(super) fn remove_file(&mut self, path: &Path) -> io::Result<()> {
+        if components(path)?.is_empty() {
+            return Err(errno(libc::EISDIR));
+        }
         let (parent, name) = self.parent(path)?;
         let inode = self.directory(parent)?.get(&name).ok_or_else(|| errno(libc::ENOENT))?;
         if self.is_directory(inode) {
@@ -229,6 +232,47 @@ impl Tree {
 
     pub(super) fn opened(&mut self, id: InodeId) {
         *self.open.entry(id).or_default() += 1;
+    }
+
+    /// How many files are open.
+    pub(super) fn open_files(&self) -> u64 {
+        self.open.values().map(|count| u64::from(*count)).sum()
+    }
+
+    /// A directory and everything that is named below it; nothing if there is no such directory.
+    pub(super) fn below(&mut self, parts: &[String]) -> BTreeSet<InodeId> {
+        let mut all = BTreeSet::new();
+        let mut open: Vec<InodeId> = self.walk(parts).into_iter().collect();
+        while let Some(id) = open.pop() {
+            if all.insert(id)
+                && let Ok(directory) = self.directory(id)
+            {
+                open.extend(directory.names().map(|(_, inode)| inode));
+            }
+        }
+        all
+    }
+
+    /// Full paths of all files, sorted.
+    pub(super) fn files(&mut self) -> Vec<PathBuf> {
+        let (mut files, mut open) = (Vec::new(), vec![(PathBuf::from("/"), ROOT)]);
+        while let Some((path, id)) = open.pop() {
+            match self.directory(id) {
+                Ok(directory) => open.extend(directory.names().map(|(name, inode)| (path.join(name), inode))),
+                Err(_) => files.push(path),
+            }
+        }
+        files.sort();
+        files
+    }
+
+    /// Lets every unreadable sector be read again.
+    pub(super) fn restore_sectors(&mut self) {
+        for inode in self.inodes.values_mut() {
+            if let Inode::File(file) = inode {
+                file.image.restore_sectors(&(0..u64::MAX));
+            }
+        }
     }
 
     /// An open file is closed; says how many pages that freed.

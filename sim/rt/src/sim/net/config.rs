@@ -1,4 +1,6 @@
 //! What the wires of a run are like before any fault.
+use crate::sim::rand::Rng;
+use std::ops::RangeInclusive;
 
 /// How long a segment travels, in nanoseconds: uniform between `min` and `max`, and now and then up to `tail_max`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +21,36 @@ impl Latency {
         assert!(min_ns <= max_ns);
         Latency { min_ns, max_ns, tail_one_in: 0, tail_max_ns: max_ns }
     }
+
+    /// How long one packet travels.
+    #[inline]
+    pub(super) fn draw(&self, rng: &mut Rng) -> u64 {
+        if self.tail_one_in > 0 && rng.below(self.tail_one_in) == 0 {
+            return self.min_ns + rng.below(self.tail_max_ns.saturating_sub(self.min_ns) + 1);
+        }
+        match self.max_ns.saturating_sub(self.min_ns) {
+            0 => self.min_ns,
+            width => self.min_ns + rng.below(width + 1),
+        }
+    }
+}
+
+/// How much a link carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bandwidth {
+    /// Bytes a second, headers of 40 bytes a packet included; at least 1.
+    pub bytes_per_second: u64,
+    /// Bytes that may wait for their turn; a packet beyond them is lost.
+    pub queue_bytes: u64,
+}
+
+/// How datagrams of a link get out of order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reordering {
+    /// So many of a million are held back.
+    pub ppm: u32,
+    /// For that long at most, in nanoseconds; the others overtake them meanwhile.
+    pub held_ns_max: u64,
 }
 
 /// The network of a run. Every number is a default of Linux or named as ours.
@@ -44,7 +76,17 @@ pub struct NetworkConfig {
     pub syn_attempts: u8,
     /// Established connections that a listener keeps for `accept`; a SYN beyond it is dropped.
     pub backlog: usize,
+    /// How long the side that closed first keeps the four-tuple of a connection (Linux: 60 seconds, half of it is called MSL).
+    pub time_wait_ns: u64,
+    /// Port numbers for clients and for sockets that bind to port 0 (Linux: `ip_local_port_range`), for streams and for datagrams.
+    pub ephemeral_ports: RangeInclusive<u16>,
+    /// Receive buffer of a datagram socket, in bytes (Linux: `rmem_default`). A datagram counts with its length and
+    /// [`DATAGRAM_OVERHEAD`]; one that arrives when the buffer is full is lost.
+    pub datagram_buffer: usize,
 }
+
+/// What Linux's kernel adds to the length of a small datagram in a receive buffer: a socket buffer and its rounding.
+pub const DATAGRAM_OVERHEAD: usize = 768;
 
 impl Default for NetworkConfig {
     fn default() -> Self {
@@ -59,6 +101,9 @@ impl Default for NetworkConfig {
             retransmit_limit_ns: 924_000_000_000,
             syn_attempts: 6,
             backlog: 128,
+            time_wait_ns: 60_000_000_000,
+            ephemeral_ports: 32_768..=60_999,
+            datagram_buffer: 212_992,
         }
     }
 }

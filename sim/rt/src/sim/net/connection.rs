@@ -36,6 +36,11 @@ pub(super) struct Connection {
     /// `pipe[side]` carries what that side writes.
     pub(super) pipe: [Pipe; 2],
     pub(super) nodelay: [bool; 2],
+    /// Dropping the handle resets the peer.
+    pub(super) zero_linger: [bool; 2],
+    pub(super) ttl: [u8; 2],
+    /// The side ended its stream before it saw the peer's end: it has to keep the four-tuple for a TIME_WAIT.
+    pub(super) closed_first: [bool; 2],
     pub(super) connector: Option<Waker>,
     /// No machine has the address that the client asked for.
     pub(super) nowhere: bool,

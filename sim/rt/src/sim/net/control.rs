@@ -3,13 +3,14 @@
 //! Blocks are counted per directed link, so overlapping faults heal one by one. Everything here acts at once on what leaves and
 //! on what arrives from now on.
 use super::Net;
-use super::config::Latency;
+use super::config::{Bandwidth, Latency, Reordering};
 use super::effects::NetworkEffects;
 use super::names::Answer;
+use super::rule::Rule;
 use crate::sim::node::NodeId;
 use crate::sim::trace::Event;
 use crate::sim::world::world;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 fn with<T>(what: u64, work: impl FnOnce(&mut Net) -> T) -> T {
     let world = world();
@@ -95,24 +96,80 @@ pub fn set_loss_everywhere(ppm: u32) {
 
 /// Lets a name mean these addresses (a stale answer, a moved machine).
 pub fn set_name(name: &str, addresses: &[IpAddr]) {
-    with(7 << 48 | name.len() as u64, |net| net.names.set(name, Answer::Addresses(addresses.to_vec())));
+    with(7 << 48 | name.len() as u64, |net| net.names.set(None, name, Answer::Addresses(addresses.to_vec())));
 }
 
 /// Lets lookups of a name fail.
 pub fn fail_name(name: &str) {
-    with(8 << 48 | name.len() as u64, |net| net.names.set(name, Answer::Fails));
+    with(8 << 48 | name.len() as u64, |net| net.names.set(None, name, Answer::Fails));
 }
 
 /// Lets a name mean the node of that name again.
 pub fn restore_name(name: &str) {
-    with(9 << 48 | name.len() as u64, |net| net.names.forget(name));
+    with(9 << 48 | name.len() as u64, |net| net.names.forget(None, name));
 }
 
-/// Ends every fault of links and names. Streams recover at their next retransmission, as on Linux: up to two minutes later.
+/// As [`set_name`], for lookups of one node only; it counts more there than what everybody sees.
+pub fn set_name_on(node: NodeId, name: &str, addresses: &[IpAddr]) {
+    let answer = Answer::Addresses(addresses.to_vec());
+    with(name_on(11, node, name), |net| net.names.set(Some(node), name, answer));
+}
+
+/// As [`fail_name`], for lookups of one node only.
+pub fn fail_name_on(node: NodeId, name: &str) {
+    with(name_on(12, node, name), |net| net.names.set(Some(node), name, Answer::Fails));
+}
+
+/// Lets one node see the name as everybody does.
+pub fn restore_name_on(node: NodeId, name: &str) {
+    with(name_on(13, node, name), |net| net.names.forget(Some(node), name));
+}
+
+fn name_on(kind: u64, node: NodeId, name: &str) -> u64 {
+    kind << 48 | (node.index() as u64) << 16 | name.len() as u64 & 0xFFFF
+}
+
+/// Lets so many of a million datagrams from `from` to `to` travel twice. A stream hides it.
+pub fn set_duplication(from: NodeId, to: NodeId, ppm: u32) {
+    with(link(14, from, to) ^ u64::from(ppm) << 24, |net| net.fabric.set_duplication(from, to, ppm));
+}
+
+/// Lets datagrams from `from` to `to` overtake each other; `None`: as usual they keep their order. A stream hides it.
+pub fn set_reordering(from: NodeId, to: NodeId, reordering: Option<Reordering>) {
+    with(link(15, from, to), |net| net.fabric.set_reordering(from, to, reordering));
+}
+
+/// Makes the link from `from` to `to` narrow; `None`: as usual it carries anything at once.
+pub fn set_bandwidth(from: NodeId, to: NodeId, bandwidth: Option<Bandwidth>) {
+    with(link(16, from, to), |net| net.fabric.set_bandwidth(from, to, bandwidth));
+}
+
+/// Asks `rule` about every packet that leaves for another node, from now on; it replaces the rule of that name. The first rule that
+/// drops or rejects decides. Packets within a node, and acknowledgements of data, are not asked about.
+pub fn set_rule(name: &str, rule: Rule) {
+    with(17 << 48 | name.len() as u64, |net| net.rules.set(name, rule));
+}
+
+/// Forgets the rule of that name, if there is one.
+pub fn clear_rule(name: &str) {
+    with(18 << 48 | name.len() as u64, |net| net.rules.clear(name));
+}
+
+/// Gives a node another address: it may bind to it, and others reach it there.
+///
+/// # Panics
+/// If the address is none of an ordinary machine, or another node has it.
+pub fn add_address(node: NodeId, ip: Ipv4Addr) {
+    let world = world();
+    with(19 << 48 | node.index() as u64, |net| net.addresses.add(world, node, ip));
+}
+
+/// Ends every fault of links and names, and every rule. Streams recover at their next retransmission, as on Linux: up to two minutes later.
 pub fn heal() {
     with(10 << 48, |net| {
         net.fabric.heal();
         net.names.clear();
+        net.rules.clear_all();
     });
 }
 

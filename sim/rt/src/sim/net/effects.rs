@@ -23,6 +23,26 @@ pub struct NetworkEffects {
     pub streams_timed_out: u64,
     /// Established ends that a reset ended.
     pub resets: u64,
+    /// Packets that a rule dropped in silence.
+    pub dropped_by_rule: u64,
+    /// Packets that a rule rejected.
+    pub rejected_by_rule: u64,
+    /// Packets that a rule delayed.
+    pub delayed_by_rule: u64,
+    /// Packets that waited for the bandwidth of their link.
+    pub queued: u64,
+    /// Packets that met a full queue of a narrow link.
+    pub dropped_by_queue: u64,
+    /// Datagrams that reached a socket.
+    pub datagrams_delivered: u64,
+    /// Datagrams that met a full receive buffer.
+    pub dropped_by_buffer: u64,
+    /// Datagrams that met no socket.
+    pub datagrams_unreachable: u64,
+    /// Datagrams that were sent once and travelled twice.
+    pub duplicated: u64,
+    /// Datagrams that were held back so that later ones may overtake them.
+    pub reordered: u64,
     /// Name lookups that failed or answered from the table of the run.
     pub names_changed: u64,
 }

@@ -7,6 +7,10 @@ pub struct ConnectionId {
     pub(super) generation: u32,
 }
 
+/// One datagram socket; numbers are not used again in a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct SocketId(pub(super) u32);
+
 /// Arrivals and timers. `side` names the pipe by its writer: 0 is the end that connected, 1 the end that accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NetworkEvent {
@@ -28,12 +32,16 @@ pub enum NetworkEvent {
     Window { connection: ConnectionId, side: u8 },
     /// The retransmission timer of the pipe fires.
     Retransmit { connection: ConnectionId, side: u8 },
+    /// A datagram, or the message that it met no socket, arrives.
+    Datagram { flight: u32 },
 }
 
 const _: () = assert!(size_of::<NetworkEvent>() <= 20, "an event is copied through the heap");
 
 impl NetworkEvent {
-    pub(super) fn connection(self) -> ConnectionId {
+    /// Whose event it is; `None`: of no connection.
+    #[inline]
+    pub(super) fn connection(self) -> Option<ConnectionId> {
         match self {
             NetworkEvent::Syn { connection }
             | NetworkEvent::SynRetry { connection, .. }
@@ -43,7 +51,8 @@ impl NetworkEvent {
             | NetworkEvent::Fin { connection, .. }
             | NetworkEvent::Reset { connection, .. }
             | NetworkEvent::Window { connection, .. }
-            | NetworkEvent::Retransmit { connection, .. } => connection,
+            | NetworkEvent::Retransmit { connection, .. } => Some(connection),
+            NetworkEvent::Datagram { .. } => None,
         }
     }
 }

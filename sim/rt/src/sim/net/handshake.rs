@@ -1,16 +1,20 @@
 //! Connecting: a SYN and its answer take a round trip; a SYN that nothing answers is sent again, 1, 2, 4, … seconds apart.
-use super::address::target;
 use super::connection::{CLIENT, Connection, End, SERVER};
+use super::departure::Departure;
 use super::event::{ConnectionId, NetworkEvent};
 use super::pipe::Pipe;
-use super::{Net, Packet};
+use super::rule::PacketKind;
+use super::{Net, Seen};
 use crate::sim::node::NodeId;
 use crate::sim::world::World;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::task::Waker;
 
 const SECOND: u64 = 1_000_000_000;
+
+/// Linux's `ip_default_ttl`.
+pub(super) const TTL: u8 = 64;
 
 /// How often a server repeats its answer to a SYN (Linux's `tcp_synack_retries`).
 const ANSWERS: u8 = 5;
@@ -18,16 +22,20 @@ const ANSWERS: u8 = 5;
 impl Net {
     /// Begins to connect `here` to `to`.
     pub(super) fn connect(&mut self, world: &World, here: NodeId, to: SocketAddr) -> io::Result<ConnectionId> {
-        let target = target(world, here, to);
-        let port = self.ports.take(here, |_| false).ok_or(io::ErrorKind::AddrNotAvailable)?;
-        let ip = if target.loopback { IpAddr::V4(Ipv4Addr::LOCALHOST) } else { here.ip() };
+        let target = self.addresses.target(world, here, to);
+        let ip = target.source;
         let peer = if to.ip().is_unspecified() { SocketAddr::new(ip, to.port()) } else { to };
+        let port = self.ports.take(here, Some(peer), world.now.get(), |_| false);
+        let port = port.ok_or(io::ErrorKind::AddrNotAvailable)?;
         let id = self.connections.insert(Connection {
             node: [here, target.node.unwrap_or(here)],
             address: [SocketAddr::new(ip, port), peer],
             end: [End::Connecting, End::Connecting],
             pipe: [Pipe::new(), Pipe::new()],
             nodelay: [false, false],
+            zero_linger: [false, false],
+            ttl: [TTL, TTL],
+            closed_first: [false, false],
             connector: None,
             nowhere: target.node.is_none(),
             holds_port: true,
@@ -47,10 +55,12 @@ impl Net {
         if connection.nowhere {
             return self.syn_lost(world, id);
         }
-        if from != to && self.lost_at_departure(from, to) {
-            return self.syn_lost(world, id);
-        }
-        let at = now + self.travel(from, to);
+        let later = match self.leave(world, id, CLIENT, PacketKind::Syn, 0) {
+            Departure::Travels(later) => later,
+            Departure::Lost => return self.syn_lost(world, id),
+            Departure::Rejected => return self.refuse_by_firewall(world, id),
+        };
+        let at = now + self.travel(from, to) + later;
         Net::schedule(world, at, NetworkEvent::Syn { connection: id });
     }
 
@@ -76,7 +86,7 @@ impl Net {
     }
 
     pub(super) fn syn_arrives(&mut self, world: &World, id: ConnectionId) {
-        Net::record(world, id, Packet::Syn);
+        Net::record(world, id, Seen::Syn);
         let connection = self.connections.at(id);
         let (from, to) = connection.route(CLIENT);
         if connection.end[CLIENT] != End::Connecting {
@@ -91,7 +101,7 @@ impl Net {
             return self.syn_lost(world, id);
         }
         let backlog = self.config.backlog;
-        let refused = match self.listeners.serving(to, address) {
+        let refused = match self.listeners.serving(&self.addresses, to, address) {
             None => true,
             Some(listener) if listener.waiting() >= backlog => {
                 self.effects.dropped_by_backlog += 1;
@@ -102,15 +112,15 @@ impl Net {
         if !refused {
             self.connections.at(id).end[SERVER] = End::SynReceived;
         }
-        if from != to && self.lost_at_departure(to, from) {
+        let Departure::Travels(later) = self.leave(world, id, SERVER, PacketKind::SynAck, 0) else {
             return self.syn_lost(world, id);
-        }
-        let at = world.now.get() + self.travel(to, from);
+        };
+        let at = world.now.get() + self.travel(to, from) + later;
         Net::schedule(world, at, NetworkEvent::SynAck { connection: id, refused });
     }
 
     pub(super) fn syn_answered(&mut self, world: &World, id: ConnectionId, refused: bool) {
-        Net::record(world, id, Packet::SynAck);
+        Net::record(world, id, Seen::SynAck);
         let connection = self.connections.at(id);
         let (from, to) = connection.route(CLIENT);
         match connection.end[CLIENT] {
@@ -142,8 +152,15 @@ impl Net {
     /// The client's acknowledgement leaves; lost, the server's repeated answer draws another out.
     fn acknowledge_handshake(&mut self, world: &World, id: ConnectionId, attempt: u8) {
         let (from, to) = self.connections.at(id).route(CLIENT);
-        let lost = from != to && self.lost_at_departure(from, to);
-        let wait = if lost { SECOND << attempt } else { self.travel(from, to) };
+        let (lost, wait) = match self.leave(world, id, CLIENT, PacketKind::Ack, 0) {
+            Departure::Travels(later) => (false, self.travel(from, to) + later),
+            Departure::Lost => (true, SECOND << attempt),
+            Departure::Rejected => {
+                // The server repeats its answer and learns from the client's kernel that there is no such connection.
+                self.connections.at(id).end[SERVER] = End::Gone;
+                return self.reset_by_firewall(world, id, CLIENT);
+            }
+        };
         let pipe = &mut self.connections.at(id).pipe[CLIENT];
         let at = world.now.get() + wait;
         if !lost {
@@ -182,7 +199,7 @@ impl Net {
         let connection = self.connections.at(id);
         debug_assert_eq!(connection.end[SERVER], End::SynReceived);
         let (node, address) = (connection.node[SERVER], connection.address[SERVER]);
-        match self.listeners.serving(node, address) {
+        match self.listeners.serving(&self.addresses, node, address) {
             Some(listener) => {
                 listener.push(id);
                 self.connections.at(id).end[SERVER] = End::Open;

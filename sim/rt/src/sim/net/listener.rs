@@ -1,21 +1,22 @@
 //! Listening sockets and their accept queues.
 use super::Net;
-use super::address::{Scope, scope_on};
+use super::address::{Addresses, Key, Scope, keys_of};
 use super::connection::{CLIENT, End, SERVER};
 use super::event::ConnectionId;
 use super::stream::TcpStream;
+use super::waiters::Waiters;
 use crate::sim::node::NodeId;
 use crate::sim::world::{World, try_world, world};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::net::SocketAddr;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
 /// A listening socket as its kernel sees it.
 #[derive(Debug)]
 pub(super) struct Listener {
     queue: VecDeque<ConnectionId>,
-    waker: Option<Waker>,
+    waiters: Waiters,
     /// Its port number was drawn and is to be given back; one that was asked for may also be a connection's.
     holds_port: bool,
 }
@@ -27,13 +28,9 @@ impl Listener {
 
     pub(super) fn push(&mut self, id: ConnectionId) {
         self.queue.push_back(id);
-        if let Some(waker) = self.waker.take() {
-            waker.wake();
-        }
+        self.waiters.wake();
     }
 }
-
-type Key = (NodeId, u16, Scope);
 
 /// Every listening socket of the world.
 #[derive(Debug, Default)]
@@ -41,16 +38,20 @@ pub(super) struct Listeners(BTreeMap<Key, Listener>);
 
 impl Listeners {
     /// Who serves a SYN to `address` on `node`.
-    pub(super) fn serving(&mut self, node: NodeId, address: SocketAddr) -> Option<&mut Listener> {
-        let scope = scope_on(node, address.ip())?;
+    pub(super) fn serving(
+        &mut self,
+        addresses: &Addresses,
+        node: NodeId,
+        address: SocketAddr,
+    ) -> Option<&mut Listener> {
+        let scope = addresses.scope_on(node, address.ip())?;
         let exact = (node, address.port(), scope);
         let key = if self.0.contains_key(&exact) { exact } else { (node, address.port(), Scope::Any) };
         self.0.get_mut(&key)
     }
 
     fn taken(&self, node: NodeId, port: u16, scope: Scope) -> bool {
-        let of_port = (node, port, Scope::Any)..=(node, port, Scope::Own);
-        self.0.range(of_port).any(|(&(_, _, other), _)| other.overlaps(scope))
+        self.0.range(keys_of(node, port)).any(|(&(_, _, other), _)| other.overlaps(scope))
     }
 
     /// Removes every socket of the node; the ports to be given back.
@@ -61,19 +62,21 @@ impl Listeners {
 }
 
 impl Net {
-    fn listen(&mut self, node: NodeId, address: SocketAddr) -> io::Result<(Key, SocketAddr)> {
-        let scope = scope_on(node, address.ip()).ok_or(io::ErrorKind::AddrNotAvailable)?;
+    fn listen(&mut self, now: u64, node: NodeId, address: SocketAddr) -> io::Result<(Key, SocketAddr)> {
+        let scope = self.addresses.scope_on(node, address.ip()).ok_or(io::ErrorKind::AddrNotAvailable)?;
         let holds_port = address.port() == 0;
         let port = match address.port() {
             0 => {
                 let taken = |port| self.listeners.taken(node, port, scope);
-                self.ports.take(node, taken).ok_or(io::ErrorKind::AddrInUse)?
+                self.ports.take(node, None, now, taken).ok_or(io::ErrorKind::AddrInUse)?
             }
-            port if self.listeners.taken(node, port, scope) => return Err(io::ErrorKind::AddrInUse.into()),
+            port if self.listeners.taken(node, port, scope) || self.ports.is_a_clients(node, port, now) => {
+                return Err(io::ErrorKind::AddrInUse.into());
+            }
             port => port,
         };
         let key = (node, port, scope);
-        self.listeners.0.insert(key, Listener { queue: VecDeque::new(), waker: None, holds_port });
+        self.listeners.0.insert(key, Listener { queue: VecDeque::new(), waiters: Waiters::default(), holds_port });
         Ok((key, SocketAddr::new(address.ip(), port)))
     }
 
@@ -81,7 +84,7 @@ impl Net {
     fn unlisten(&mut self, world: &World, key: Key) {
         let Some(listener) = self.listeners.0.remove(&key) else { return };
         if listener.holds_port {
-            self.ports.release(key.0, key.1);
+            self.ports.release(key.0, key.1, None, None);
         }
         for id in listener.queue {
             if let Some(connection) = self.connections.get(id)
@@ -117,7 +120,7 @@ impl TcpListener {
         if !here.serves(incarnation) {
             return Err(io::ErrorKind::NotConnected.into());
         }
-        let (key, address) = world.net.borrow_mut().listen(here.id, address)?;
+        let (key, address) = world.net.borrow_mut().listen(world.now.get(), here.id, address)?;
         Ok(TcpListener { key, address, incarnation })
     }
 
@@ -146,10 +149,7 @@ impl TcpListener {
                 return Poll::Ready(Ok((TcpStream::new(id, SERVER, self.key.0, self.incarnation), peer)));
             }
         }
-        match &mut listener.waker {
-            Some(waker) if waker.will_wake(cx.waker()) => {}
-            waker => *waker = Some(cx.waker().clone()),
-        }
+        listener.waiters.add(cx);
         Poll::Pending
     }
 }

@@ -12,19 +12,26 @@ pub(super) enum Answer {
     Fails,
 }
 
-/// Changed names of a run.
+/// Changed names of a run: for everybody, and as one node sees them (a cache, a resolver of its own), which counts more.
 #[derive(Debug, Default)]
-pub(super) struct Names(BTreeMap<String, Answer>);
+pub(super) struct Names(BTreeMap<(Option<NodeId>, String), Answer>);
 
 impl Names {
-    pub(super) fn set(&mut self, name: &str, answer: Answer) {
-        self.0.insert(name.to_owned(), answer);
+    pub(super) fn set(&mut self, seen_by: Option<NodeId>, name: &str, answer: Answer) {
+        self.0.insert((seen_by, name.to_owned()), answer);
     }
-    pub(super) fn forget(&mut self, name: &str) {
-        self.0.remove(name);
+    pub(super) fn forget(&mut self, seen_by: Option<NodeId>, name: &str) {
+        self.0.remove(&(seen_by, name.to_owned()));
     }
     pub(super) fn clear(&mut self) {
         self.0.clear();
+    }
+    fn answer(&self, seen_by: NodeId, name: &str) -> Option<Answer> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let answer = |seen_by| self.0.get(&(seen_by, name.to_owned())).cloned();
+        answer(Some(seen_by)).or_else(|| answer(None))
     }
 }
 
@@ -44,7 +51,7 @@ pub async fn lookup_host(host: &str) -> io::Result<Vec<SocketAddr>> {
     };
     let world = world();
     let mut net = world.net.borrow_mut();
-    if let Some(answer) = net.names.0.get(name).cloned() {
+    if let Some(answer) = net.names.answer(world.node.get(), name) {
         net.effects.names_changed += 1;
         return match answer {
             Answer::Addresses(ips) => Ok(ips.into_iter().map(|ip| SocketAddr::new(ip, port)).collect()),

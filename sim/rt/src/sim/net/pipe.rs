@@ -1,5 +1,6 @@
 //! One direction of a connection: a ring that holds `[visible to the reader][in flight][not yet sent]`, so a byte is copied in
 //! once and out once, and an arrival only moves a mark.
+use super::waiters::Waiters;
 use std::collections::VecDeque;
 use std::task::Waker;
 
@@ -34,6 +35,9 @@ pub(super) struct Pipe {
     pub(super) last_arrival: u64,
     pub(super) reader: Option<Waker>,
     pub(super) writer: Option<Waker>,
+    /// Tasks that wait until there is something to read, or room to write, besides the one that reads or writes.
+    pub(super) for_bytes: Waiters,
+    pub(super) for_room: Waiters,
     /// A `Window` event is on its way.
     pub(super) window_pending: bool,
     pub(super) retry: Retry,
@@ -64,6 +68,8 @@ impl Pipe {
             last_arrival: 0,
             reader: None,
             writer: None,
+            for_bytes: Waiters::default(),
+            for_room: Waiters::default(),
             window_pending: false,
             retry: Retry::default(),
         }
@@ -88,6 +94,11 @@ impl Pipe {
 
     pub(super) fn unacknowledged(&self) -> usize {
         self.unacknowledged
+    }
+
+    /// Whether the sender waits for news of what was received and read.
+    pub(super) fn sender_waits(&self) -> bool {
+        self.writer.is_some() || self.unsent() > 0 || !self.for_room.is_empty()
     }
 
     /// Bytes that the writer may hand over now.
@@ -170,19 +181,22 @@ impl Pipe {
     }
 
     pub(super) fn wake_all(&mut self) {
-        [self.reader.take(), self.writer.take()].into_iter().flatten().for_each(Waker::wake);
+        self.wake_reader();
+        self.wake_writer();
     }
 
     pub(super) fn wake_reader(&mut self) {
         if let Some(waker) = self.reader.take() {
             waker.wake();
         }
+        self.for_bytes.wake();
     }
 
     pub(super) fn wake_writer(&mut self) {
         if let Some(waker) = self.writer.take() {
             waker.wake();
         }
+        self.for_room.wake();
     }
 }
 

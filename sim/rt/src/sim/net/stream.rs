@@ -1,15 +1,15 @@
 //! What a program holds of an established connection.
-use super::connection::{CLIENT, Connection, End, SERVER};
+use super::Net;
+use super::connection::{CLIENT, Connection, Connections, End};
 use super::event::ConnectionId;
 use super::halves::{OwnedReadHalf, OwnedWriteHalf};
-use super::pipe::Fin;
-use super::{Net, connection::Connections};
 use crate::sim::node::NodeId;
 use crate::sim::world::{World, try_world, world};
-use std::io;
+use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// A TCP stream between two nodes, or within one.
@@ -22,7 +22,7 @@ pub struct TcpStream {
 }
 
 /// Work on a handle whose node has been ended: void.
-fn void() -> io::Error {
+pub(super) fn void() -> io::Error {
     io::ErrorKind::NotConnected.into()
 }
 
@@ -117,6 +117,74 @@ impl TcpStream {
         self.with(|_, net, side| net.connections.at(self.id).nodelay[side]).ok_or_else(void)
     }
 
+    /// Lets dropping the stream reset it: the peer meets `ConnectionReset`, what has not left is lost, and no TIME_WAIT is kept.
+    pub fn set_zero_linger(&self) -> io::Result<()> {
+        self.with(|_, net, side| net.connections.at(self.id).zero_linger[side] = true).ok_or_else(void)
+    }
+
+    /// Zero after [`set_zero_linger`](Self::set_zero_linger), else none. (No other time can be set: it would block the thread.)
+    pub fn linger(&self) -> io::Result<Option<Duration>> {
+        let zero = self.with(|_, net, side| net.connections.at(self.id).zero_linger[side]).ok_or_else(void)?;
+        Ok(zero.then_some(Duration::ZERO))
+    }
+
+    /// Remembered, without effect: no way here is that long.
+    ///
+    /// # Errors
+    /// `InvalidInput`: not in 1 to 255.
+    pub fn set_ttl(&self, ttl: u32) -> io::Result<()> {
+        let ttl = u8::try_from(ttl).ok().filter(|ttl| *ttl > 0).ok_or(io::ErrorKind::InvalidInput)?;
+        self.with(|_, net, side| net.connections.at(self.id).ttl[side] = ttl).ok_or_else(void)
+    }
+
+    /// As [`set_ttl`](Self::set_ttl) left it; 64 before.
+    pub fn ttl(&self) -> io::Result<u32> {
+        self.with(|_, net, side| net.connections.at(self.id).ttl[side].into()).ok_or_else(void)
+    }
+
+    /// Waits until reading gives something: bytes, the end, or an error. Any number of tasks may wait.
+    pub async fn readable(&self) -> io::Result<()> {
+        std::future::poll_fn(|cx| {
+            let ready = self.with(|_, net, side| net.poll_readable(self.id, side, cx)).map(|ready| ready.map(Ok));
+            ready.unwrap_or_else(|| self.void_poll())
+        })
+        .await
+    }
+
+    /// Waits until writing takes something or fails. Any number of tasks may wait.
+    pub async fn writable(&self) -> io::Result<()> {
+        std::future::poll_fn(|cx| {
+            let ready = self.with(|world, net, side| net.poll_writable(world, self.id, side, cx));
+            ready.map(|ready| ready.map(Ok)).unwrap_or_else(|| self.void_poll())
+        })
+        .await
+    }
+
+    /// Reads what is there; 0 at the end of the stream.
+    ///
+    /// # Errors
+    /// `WouldBlock`: nothing is there yet. Else as reading.
+    pub fn try_read(&self, out: &mut [u8]) -> io::Result<usize> {
+        let mut buffer = ReadBuf::new(out);
+        let read = self.with(|world, net, side| net.read_now(world, self.id, side, &mut buffer, false));
+        read.ok_or_else(void)?.ok_or(io::ErrorKind::WouldBlock)??;
+        Ok(buffer.filled().len())
+    }
+
+    /// Writes what there is room for.
+    ///
+    /// # Errors
+    /// `WouldBlock`: there is no room. Else as writing.
+    pub fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
+        self.try_write_vectored(&[IoSlice::new(bytes)])
+    }
+
+    /// As [`try_write`](Self::try_write), of several parts in their order.
+    pub fn try_write_vectored(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        let written = self.with(|world, net, side| net.write_now(world, self.id, side, parts));
+        written.ok_or_else(void)?.ok_or(io::ErrorKind::WouldBlock)?
+    }
+
     /// Waits for bytes and copies them without taking them; 0 at the end of the stream.
     pub async fn peek(&self, out: &mut [u8]) -> io::Result<usize> {
         std::future::poll_fn(|cx| {
@@ -141,8 +209,8 @@ impl TcpStream {
             .unwrap_or_else(|| self.void_poll())
     }
 
-    pub(super) fn poll_write_shared(&self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        self.with(|world, net, side| net.poll_write(world, self.id, side, cx, bytes))
+    pub(super) fn poll_write_shared(&self, cx: &mut Context<'_>, parts: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
+        self.with(|world, net, side| net.poll_write(world, self.id, side, cx, parts))
             .unwrap_or_else(|| self.void_poll())
     }
 
@@ -150,134 +218,6 @@ impl TcpStream {
         // tokio turns the NotConnected of a connection that is over into success.
         self.with(|world, net, side| net.end_stream(world, self.id, side));
         Ok(())
-    }
-}
-
-impl Net {
-    fn poll_read(
-        &mut self,
-        world: &World,
-        id: ConnectionId,
-        side: usize,
-        cx: &mut Context<'_>,
-        out: &mut ReadBuf<'_>,
-        peek: bool,
-    ) -> Poll<io::Result<()>> {
-        let connection = self.connections.at(id);
-        let pipe = &mut connection.pipe[1 - side];
-        if pipe.visible() == 0 {
-            return match &mut connection.end[side] {
-                _ if out.remaining() == 0 || pipe.fin == Fin::Arrived => Poll::Ready(Ok(())),
-                End::Failed(error) => Poll::Ready(error.take().map_or(Ok(()), |kind| Err(kind.into()))),
-                End::Open => {
-                    match &mut pipe.reader {
-                        Some(reader) if reader.will_wake(cx.waker()) => {}
-                        reader => *reader = Some(cx.waker().clone()),
-                    }
-                    Poll::Pending
-                }
-                End::Connecting | End::SynReceived | End::Closed | End::Gone => Poll::Ready(Err(void())),
-            };
-        }
-        if peek {
-            let (head, tail) = pipe.peek();
-            for part in [head, tail] {
-                out.put_slice(&part[..part.len().min(out.remaining())]);
-            }
-            return Poll::Ready(Ok(()));
-        }
-        pipe.read(out.remaining(), world.now.get(), |part| out.put_slice(part));
-        // Without a writer that waits, nobody needs an event for it.
-        if pipe.writer.is_some() || pipe.unsent() > 0 {
-            self.tell_window(world, id, 1 - side);
-        }
-        Poll::Ready(Ok(()))
-    }
-
-    fn poll_write(
-        &mut self,
-        world: &World,
-        id: ConnectionId,
-        side: usize,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let send_buffer = self.config.send_buffer;
-        let connection = self.connections.at(id);
-        let (from, to) = connection.route(side);
-        match &mut connection.end[side] {
-            End::Open => {}
-            End::Failed(error) => return Poll::Ready(Err(error.take().unwrap_or(io::ErrorKind::BrokenPipe).into())),
-            End::Connecting | End::SynReceived | End::Closed | End::Gone => return Poll::Ready(Err(void())),
-        }
-        let pipe = &connection.pipe[side];
-        if pipe.fin != Fin::Open {
-            return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
-        }
-        if bytes.is_empty() {
-            return Poll::Ready(Ok(0));
-        }
-        // What happened at least one latency ago is known to the sender; no event is needed for it unless the writer waits.
-        let known =
-            pipe.lags() && !pipe.window_pending && world.now.get() >= pipe.changed_at + self.travel_min(to, from);
-        let known = known && !self.fabric.blocked(to, from);
-        let pipe = &mut self.connections.at(id).pipe[side];
-        if known {
-            pipe.settle();
-        }
-        let length = bytes.len().min(pipe.room(send_buffer));
-        if length == 0 {
-            pipe.writer = Some(cx.waker().clone());
-            if pipe.lags() {
-                self.tell_window(world, id, side);
-            }
-            return Poll::Pending;
-        }
-        if !world.count_packet() {
-            return Poll::Pending; // its node ends at this very packet
-        }
-        pipe.push(&bytes[..length]);
-        self.transmit(world, id, side);
-        Poll::Ready(Ok(length))
-    }
-
-    /// The application writes no more.
-    fn end_stream(&mut self, world: &World, id: ConnectionId, side: usize) {
-        let connection = self.connections.at(id);
-        if connection.end[side] == End::Open && connection.pipe[side].fin == Fin::Open && world.count_packet() {
-            connection.pipe[side].fin = Fin::Asked;
-            self.transmit(world, id, side);
-        }
-    }
-
-    /// The application drops its handle. Bytes that it never read make the kernel reset the peer; else the stream ends in order.
-    fn close(&mut self, world: &World, id: ConnectionId, side: usize) {
-        let connection = self.connections.at(id);
-        connection.pipe[side].writer = None;
-        connection.pipe[1 - side].reader = None;
-        match connection.end[side] {
-            End::Open if connection.pipe[1 - side].visible() > 0 => {
-                connection.end[side] = End::Gone;
-                connection.pipe[side].forget_unsent();
-                self.reset_towards(world, id, 1 - side);
-            }
-            End::Open => {
-                self.end_stream(world, id, side);
-                let connection = self.connections.at(id);
-                if connection.pipe[side].fin == Fin::Open {
-                    return; // its node ends at this very packet, and its kernel will reset the stream
-                }
-                connection.end[side] = End::Closed;
-            }
-            End::Connecting | End::Failed(_) => {
-                connection.end[side] = End::Gone;
-                if side == CLIENT && matches!(connection.end[SERVER], End::Connecting | End::SynReceived) {
-                    connection.end[SERVER] = End::Gone;
-                }
-            }
-            End::SynReceived | End::Closed | End::Gone => {}
-        }
-        self.collect(id);
     }
 }
 
@@ -289,7 +229,17 @@ impl AsyncRead for TcpStream {
 
 impl AsyncWrite for TcpStream {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        self.poll_write_shared(cx, bytes)
+        self.poll_write_shared(cx, &[IoSlice::new(bytes)])
+    }
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.poll_write_shared(cx, parts)
+    }
+    fn is_write_vectored(&self) -> bool {
+        true
     }
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))

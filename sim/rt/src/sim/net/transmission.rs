@@ -1,8 +1,10 @@
 //! Segments on their way: departure, arrival, loss, retransmission, reset.
 use super::connection::{End, SERVER};
+use super::departure::Departure;
 use super::event::{ConnectionId, NetworkEvent};
 use super::pipe::Fin;
-use super::{Net, Packet, SEGMENT_BYTES};
+use super::rule::PacketKind;
+use super::{Net, SEGMENT_BYTES, Seen};
 use crate::sim::node::NodeId;
 use crate::sim::trace::Event;
 use crate::sim::world::World;
@@ -31,7 +33,7 @@ impl Net {
             parts[0] = 1 + self.rng.below(length as u64 - 1) as usize;
             parts[1] = length - parts[0];
         }
-        let longest = if self.fabric.loss_ppm(from, to) > 0 { SEGMENT_BYTES } else { usize::MAX };
+        let longest = if self.fabric.counts_segments(from, to) { SEGMENT_BYTES } else { usize::MAX };
         for mut left in parts {
             while left > 0 {
                 let length = left.min(longest);
@@ -57,11 +59,18 @@ impl Net {
     ) -> bool {
         let (from, to) = route;
         let now = world.now.get();
-        if from != to && !self.fabric.quiet() && self.lost_at_departure(from, to) {
-            self.retry_later(world, id, side);
-            return false;
-        }
-        let travel = self.travel(from, to);
+        let kind = if length.is_some() { PacketKind::Data } else { PacketKind::Fin };
+        let later = match self.leave(world, id, side, kind, length.unwrap_or(0)) {
+            Departure::Travels(later) => later,
+            lost => {
+                self.retry_later(world, id, side);
+                if lost == Departure::Rejected {
+                    self.reset_by_firewall(world, id, side);
+                }
+                return false;
+            }
+        };
+        let travel = self.travel(from, to) + later;
         let pipe = &mut self.connections.at(id).pipe[side];
         let at = pipe.last_arrival.max(now + travel);
         pipe.last_arrival = at;
@@ -85,7 +94,7 @@ impl Net {
 
     /// A segment arrives.
     pub(super) fn arrive(&mut self, world: &World, id: ConnectionId, side: usize, epoch: u16, length: usize) {
-        Net::record(world, id, Packet::Segment { side, length });
+        Net::record(world, id, Seen::Segment { side, length });
         if !self.reaches(world, id, side, epoch, true) {
             return;
         }
@@ -99,7 +108,7 @@ impl Net {
         }
         pipe.arrive(length, now);
         pipe.wake_reader();
-        let sender_waits = pipe.writer.is_some() || pipe.unsent() > 0;
+        let sender_waits = pipe.sender_waits();
         self.effects.segments_delivered += 1;
         self.acknowledge(world, id, side, (from, to));
         if sender_waits {
@@ -109,7 +118,7 @@ impl Net {
 
     /// The end of the stream arrives.
     pub(super) fn fin_arrives(&mut self, world: &World, id: ConnectionId, side: usize, epoch: u16) {
-        Net::record(world, id, Packet::Fin { side });
+        Net::record(world, id, Seen::Fin { side });
         if !self.reaches(world, id, side, epoch, false) {
             return;
         }
@@ -272,10 +281,11 @@ impl Net {
     pub(super) fn reset_towards(&mut self, world: &World, id: ConnectionId, side: usize) {
         let connection = self.connections.at(id);
         let (from, to) = connection.route(1 - side);
-        if connection.nowhere || (from != to && self.lost_at_departure(from, to)) {
+        if connection.nowhere {
             return;
         }
-        let travel = self.travel(from, to);
+        let Departure::Travels(later) = self.leave(world, id, 1 - side, PacketKind::Reset, 0) else { return };
+        let travel = self.travel(from, to) + later;
         let pipe = &mut self.connections.at(id).pipe[1 - side];
         let at = pipe.last_arrival.max(world.now.get() + travel);
         pipe.last_arrival = at;
@@ -284,7 +294,7 @@ impl Net {
 
     /// A reset reaches the end `side`.
     pub(super) fn reset_arrives(&mut self, world: &World, id: ConnectionId, side: usize) {
-        Net::record(world, id, Packet::Reset { side });
+        Net::record(world, id, Seen::Reset { side });
         let connection = self.connections.at(id);
         let (from, to) = connection.route(1 - side);
         let end = connection.end[side];

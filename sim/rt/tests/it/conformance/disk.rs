@@ -1,5 +1,5 @@
 //! Files as a program sees them.
-use super::stage::Stage;
+use super::stage::{Stage, until};
 use rt::fs::{
     File, Metadata, OpenOptions, create_dir, create_dir_all, free_bytes, metadata, read, read_dir, read_or_backup,
     remove_dir, remove_file, rename, replace, sync_dir,
@@ -55,6 +55,23 @@ super::table! {
     replace_leaves_the_new_and_a_backup
     a_missing_or_empty_file_is_read_from_its_backup
     a_large_file_keeps_every_byte
+    create_new_with_truncate_makes_an_empty_file
+    a_path_that_ends_with_a_slash_is_a_directory
+    the_root_is_neither_created_nor_removed
+    dots_in_a_path_lead_nowhere_else
+    rename_replaces_an_empty_directory
+    rename_below_a_file_fails
+    a_directory_is_removed_while_it_is_open
+    a_directory_is_open_for_reading_only
+    a_write_of_nothing_keeps_the_length
+    a_file_is_extended_without_bytes
+    a_removed_lock_file_does_not_lock_the_next
+    a_lock_of_another_file_is_another_lock
+    a_read_only_handle_takes_a_lock
+    locks_end_with_their_task
+    a_sync_of_a_removed_file_succeeds
+    a_removed_directory_cannot_be_synced
+    create_dir_all_takes_what_is_there
 }
 
 fn writable(path: impl AsRef<Path>) -> File {
@@ -442,4 +459,143 @@ async fn a_large_file_keeps_every_byte(stage: Stage) {
     }
     file.sync_data().await.unwrap();
     assert!(read(stage.path("f")).await.unwrap() == bytes);
+}
+
+async fn create_new_with_truncate_makes_an_empty_file(stage: Stage) {
+    let both = OpenOptions::new().write(true).create_new(true).truncate(true);
+    assert_eq!(both.open(stage.path("f")).unwrap().len().unwrap(), 0);
+    drop(file_with(stage.path("f"), b"abc"));
+    assert_eq!(kind(both.open(stage.path("f"))), ErrorKind::AlreadyExists);
+    assert_eq!(read(stage.path("f")).await.unwrap(), b"abc", "what exists is not cut");
+}
+
+async fn a_path_that_ends_with_a_slash_is_a_directory(stage: Stage) {
+    create_dir(stage.path("d/")).unwrap();
+    assert!(metadata(stage.path("d/")).unwrap().is_dir);
+    assert_eq!(kind(OpenOptions::new().write(true).create(true).open(stage.path("new/"))), ErrorKind::IsADirectory);
+    assert_eq!(read_dir(stage.path("d/")).unwrap(), [] as [&Path; 0]);
+    remove_dir(stage.path("d/")).unwrap();
+}
+
+async fn the_root_is_neither_created_nor_removed(_: Stage) {
+    assert_eq!(kind(create_dir("/")), ErrorKind::AlreadyExists);
+    assert_eq!(kind(remove_dir("/")), ErrorKind::ResourceBusy);
+    assert_eq!(kind(remove_file("/")), ErrorKind::IsADirectory);
+    assert!(metadata("/").unwrap().is_dir);
+}
+
+async fn dots_in_a_path_lead_nowhere_else(stage: Stage) {
+    create_dir(stage.path("d")).unwrap();
+    drop(file_with(stage.path("d/f"), b"abc"));
+    assert_eq!(read(stage.path("./d/./f")).await.unwrap(), b"abc");
+    assert_eq!(read(stage.path("d/../d/f")).await.unwrap(), b"abc");
+}
+
+async fn rename_replaces_an_empty_directory(stage: Stage) {
+    create_dir(stage.path("d")).unwrap();
+    create_dir(stage.path("e")).unwrap();
+    drop(file_with(stage.path("d/f"), b"abc"));
+    rename(stage.path("d"), stage.path("e")).unwrap();
+    assert_eq!(read(stage.path("e/f")).await.unwrap(), b"abc");
+    assert_eq!(kind(metadata(stage.path("d"))), ErrorKind::NotFound);
+}
+
+async fn rename_below_a_file_fails(stage: Stage) {
+    drop(file_with(stage.path("f"), b"x"));
+    drop(file_with(stage.path("g"), b"y"));
+    assert_eq!(kind(rename(stage.path("g"), stage.path("f/g"))), ErrorKind::NotADirectory);
+    assert_eq!(kind(rename(stage.path("f/g"), stage.path("h"))), ErrorKind::NotADirectory);
+}
+
+async fn a_directory_is_removed_while_it_is_open(stage: Stage) {
+    create_dir(stage.path("d")).unwrap();
+    let open = File::open(stage.path("d")).unwrap();
+    remove_dir(stage.path("d")).unwrap();
+    assert_eq!(kind(metadata(stage.path("d"))), ErrorKind::NotFound);
+    drop(open);
+}
+
+async fn a_directory_is_open_for_reading_only(stage: Stage) {
+    let directory = File::open(stage.path("")).unwrap();
+    assert_eq!(directory.write_at(b"x", 0).unwrap_err().raw_os_error(), Some(9), "it is open for reading");
+    assert_eq!(kind(directory.set_len(0)), ErrorKind::InvalidInput);
+}
+
+async fn a_write_of_nothing_keeps_the_length(stage: Stage) {
+    let file = writable(stage.path("f"));
+    file.write_at(&[], 0).unwrap();
+    assert!(file.is_empty().unwrap());
+    assert_eq!(metadata(stage.path("f")).unwrap(), Metadata { len: 0, is_dir: false });
+}
+
+async fn a_file_is_extended_without_bytes(stage: Stage) {
+    let file = writable(stage.path("f"));
+    file.set_len(1 << 30).unwrap();
+    assert_eq!(metadata(stage.path("f")).unwrap().len, 1 << 30);
+    let mut out = [9; 16];
+    file.read_exact_at(&mut out, (1 << 30) - 16).await.unwrap();
+    assert_eq!(out, [0; 16]);
+}
+
+async fn a_removed_lock_file_does_not_lock_the_next(stage: Stage) {
+    let old = writable(stage.path("lock"));
+    old.try_lock().unwrap();
+    remove_file(stage.path("lock")).unwrap();
+    let new = writable(stage.path("lock"));
+    new.try_lock().unwrap();
+    old.try_lock().unwrap();
+}
+
+async fn a_lock_of_another_file_is_another_lock(stage: Stage) {
+    let (one, other) = (writable(stage.path("one")), writable(stage.path("other")));
+    one.try_lock().unwrap();
+    other.try_lock().unwrap();
+    rename(stage.path("one"), stage.path("moved")).unwrap();
+    assert_eq!(kind(writable(stage.path("moved")).try_lock()), ErrorKind::WouldBlock, "a lock follows its file");
+}
+
+async fn a_read_only_handle_takes_a_lock(stage: Stage) {
+    drop(writable(stage.path("lock")));
+    let reader = File::open(stage.path("lock")).unwrap();
+    reader.try_lock().unwrap();
+    assert_eq!(kind(writable(stage.path("lock")).try_lock()), ErrorKind::WouldBlock);
+}
+
+async fn locks_end_with_their_task(stage: Stage) {
+    let path = stage.path("lock");
+    let holder = rt::task::spawn({
+        let path = path.clone();
+        async move {
+            let file = writable(path);
+            file.try_lock().unwrap();
+            std::future::pending::<()>().await;
+        }
+    });
+    let is_held = || async { writable(&path).try_lock().is_err().then_some(()) };
+    until(is_held).await;
+    holder.abort();
+    until(|| async { writable(&path).try_lock().ok() }).await;
+}
+
+async fn a_sync_of_a_removed_file_succeeds(stage: Stage) {
+    let file = file_with(stage.path("f"), b"abc");
+    remove_file(stage.path("f")).unwrap();
+    file.sync_data().await.unwrap();
+    sync_dir(stage.path("")).await.unwrap();
+    assert_eq!(file.len().unwrap(), 3);
+}
+
+async fn a_removed_directory_cannot_be_synced(stage: Stage) {
+    create_dir(stage.path("d")).unwrap();
+    remove_dir(stage.path("d")).unwrap();
+    assert_eq!(kind(sync_dir(stage.path("d")).await), ErrorKind::NotFound);
+    assert_eq!(kind(OpenOptions::new().write(true).create(true).open(stage.path("d/f"))), ErrorKind::NotFound);
+}
+
+async fn create_dir_all_takes_what_is_there(stage: Stage) {
+    create_dir_all(stage.path("")).unwrap();
+    create_dir_all("/").unwrap();
+    create_dir(stage.path("a")).unwrap();
+    create_dir_all(stage.path("a/b")).unwrap();
+    assert_eq!(read_dir(stage.path("a")).unwrap(), [stage.path("a/b")]);
 }

@@ -1,4 +1,8 @@
-//! TCP as a program sees it.
+//! TCP as a program sees it. Below: what tokio adds to reading and writing, errors and addresses, and UDP.
+mod addresses;
+mod stream;
+mod udp;
+
 use super::stage::{Stage, until};
 use rt::io::{AsyncReadExt, AsyncWriteExt};
 use rt::net::{TcpListener, TcpStream, lookup_host};
