@@ -8,28 +8,46 @@
 //! The effect of a network fault is read from counters of the whole network, so two network faults of one kind at one time both
 //! claim what either did.
 
+pub mod bandwidth;
+pub mod bit_rot;
 pub mod clock_drift;
 pub mod clock_freeze;
 pub mod clock_step;
+pub mod cloned_disk;
 pub mod crash;
 pub mod crash_point;
+mod damage;
 pub mod disk_error;
 pub mod disk_full;
+pub mod duplicate;
+pub mod firewall;
 pub mod isolate;
 pub mod latency;
+pub mod latent_sector_error;
 mod layers;
 pub mod loss;
+pub mod misdirected_write;
+pub mod name_view;
 pub mod one_way;
+pub mod open_files;
+pub mod out_of_memory;
 pub mod partition;
 pub mod pause;
 pub mod power_loss;
+pub mod quota;
+pub mod reorder;
+pub mod rolling_restart;
 pub mod signals;
 pub mod slow_cpu;
 pub mod slow_disk;
 pub mod stage;
+pub mod stale_read;
 pub mod stalled_disk;
 pub mod stop;
+pub mod suspend;
 pub mod swarm;
+pub mod swizzle_clog;
+pub mod wiped_disk;
 
 use crate::report::Effect;
 use serde::{Deserialize, Serialize};
@@ -165,6 +183,44 @@ kinds! {
     ClockDrift(clock_drift::ClockDrift) = "clock_drift",
     /// The clocks stand still.
     ClockFreeze(clock_freeze::ClockFreeze) = "clock_freeze",
+    /// Program and clocks stand still; then the wall clock jumps to the present.
+    Suspend(suspend::Suspend) = "suspend",
+    /// The kernel ends the process for want of memory, again and again.
+    OutOfMemory(out_of_memory::OutOfMemory) = "out_of_memory",
+    /// The node comes back with an empty disk.
+    WipedDisk(wiped_disk::WipedDisk) = "wiped_disk",
+    /// The node comes back with a copy of a peer's disk.
+    ClonedDisk(cloned_disk::ClonedDisk) = "cloned_disk",
+    /// Several programs are stopped and started again in turn.
+    RollingRestart(rolling_restart::RollingRestart) = "rolling_restart",
+    /// Synced sectors cannot be read until they are written again.
+    LatentSectorError(latent_sector_error::LatentSectorError) = "latent_sector_error",
+    /// Synced bits flip.
+    BitRot(bit_rot::BitRot) = "bit_rot",
+    /// A write lands at another place of its file.
+    MisdirectedWrite(misdirected_write::MisdirectedWrite) = "misdirected_write",
+    /// A read shows what was replaced.
+    StaleRead(stale_read::StaleRead) = "stale_read",
+    /// The process may have few files open.
+    OpenFiles(open_files::OpenFiles) = "open_files",
+    /// A directory may take few bytes.
+    Quota(quota::Quota) = "quota",
+    /// What one node sends to another, or to one port of it, is dropped in silence.
+    FirewallDrop(firewall::FirewallDrop) = "firewall_drop",
+    /// What one node sends to another, or to one port of it, is refused at once.
+    FirewallReject(firewall::FirewallReject) = "firewall_reject",
+    /// Links stop one by one, and open one by one in another order.
+    SwizzleClog(swizzle_clog::SwizzleClog) = "swizzle_clog",
+    /// A link carries few bytes a second.
+    Bandwidth(bandwidth::Bandwidth) = "bandwidth",
+    /// Datagrams between two nodes arrive twice.
+    Duplicate(duplicate::Duplicate) = "duplicate",
+    /// Datagrams between two nodes overtake each other.
+    Reorder(reorder::Reorder) = "reorder",
+    /// A node cannot look a name up.
+    NameFailure(name_view::NameFailure) = "name_failure",
+    /// A node sees a stale address of a name.
+    NameStale(name_view::NameStale) = "name_stale",
 }
 
 impl fmt::Display for Fault {

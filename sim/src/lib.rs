@@ -15,6 +15,7 @@
 //! | [`desk`] | what a scenario holds on to while its world runs; starts that world |
 //! | [`history`] | what clients asked and were told, with virtual times |
 //! | [`fault`], [`nemesis`] | faults as data, one file a kind; the task that applies and heals them and reads their effect meters |
+//! | [`atlas`] | which damage a scenario permits |
 //! | [`verdict`], [`checker`] | violations with evidence; generic checkers |
 //! | [`report`] | what one run hands to its parent |
 //! | [`worker`] | one forked child a seed, watched by the wall clock |
@@ -30,6 +31,8 @@
 //! Invariants: running a plan never looks at the seed that drew it; the process that forks children has never run a world; a dead
 //! child is a finding with its seed, never a lost one; an enabled fault that had no effect is reported.
 
+#[cfg(madsim)]
+pub mod atlas;
 #[cfg(madsim)]
 pub mod campaign;
 #[cfg(madsim)]

@@ -1,5 +1,6 @@
 //! The one who lets a schedule of faults loose on named nodes, and heals them.
 
+use crate::atlas::Atlas;
 use crate::desk::Desk;
 use crate::fault::Fault;
 use crate::fault::stage::Stage;
@@ -37,6 +38,13 @@ impl Nemesis {
     #[must_use]
     pub fn node(mut self, name: &str, node: NodeId, boot: impl Fn() + Send + Sync + 'static) -> Nemesis {
         self.stage.add(name, node, Arc::new(boot));
+        self
+    }
+
+    /// Says what faults may damage; without it, they damage nothing that was synced.
+    #[must_use]
+    pub fn atlas(mut self, atlas: &Atlas) -> Nemesis {
+        self.stage.set_atlas(atlas.clone());
         self
     }
 

@@ -20,7 +20,7 @@ impl<K, V> Default for Layers<K, V> {
     }
 }
 
-impl<K: Copy + Ord, V: Copy> Layers<K, V> {
+impl<K: Ord, V: Copy> Layers<K, V> {
     /// Lays a setting over those of the target; it counts from now on.
     pub(super) fn lay(&mut self, target: K, setting: V) -> Layer {
         self.begun += 1;

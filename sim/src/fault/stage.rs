@@ -1,10 +1,12 @@
 //! The nodes that faults act on, and what several faults do to one node at one time.
 
 use super::layers::Layers;
+use super::name_view::View;
 use super::signals::Signals;
+use crate::atlas::Atlas;
 use crate::desk::Desk;
 use rt::sync::CancellationToken;
-use rt::world::{DiskLatency, Latency, NodeId};
+use rt::world::{Bandwidth, DiskLatency, Latency, NodeId, Reordering};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -21,6 +23,7 @@ pub struct Stage {
     desk: Desk,
     healing: CancellationToken,
     observer: Observer,
+    atlas: Atlas,
 }
 
 #[derive(Clone)]
@@ -35,11 +38,20 @@ pub(super) struct Holds {
     down: BTreeMap<NodeId, usize>,
     paused: BTreeMap<NodeId, usize>,
     frozen: BTreeMap<NodeId, usize>,
+    /// By how many faults, and since when by the first of them.
+    asleep: BTreeMap<NodeId, (usize, Duration)>,
     drift_ppm: BTreeMap<NodeId, i64>,
     pub(super) loss_ppm: Layers<Link, u32>,
     pub(super) latency: Layers<Link, Latency>,
     pub(super) poll_cost: Layers<NodeId, Duration>,
     pub(super) disk_latency: Layers<NodeId, DiskLatency>,
+    pub(super) open_files: Layers<NodeId, u64>,
+    pub(super) bandwidth: Layers<Link, Bandwidth>,
+    pub(super) duplicate_ppm: Layers<Link, u32>,
+    pub(super) reordering: Layers<Link, Reordering>,
+    pub(super) names: Layers<(NodeId, String), View>,
+    /// How many packet rules faults have set so far.
+    rules: u64,
 }
 
 /// Both directions between two nodes, whichever of them is named first.
@@ -67,7 +79,17 @@ impl fmt::Debug for Stage {
 impl Stage {
     pub(crate) fn new(desk: &Desk, observer: Observer) -> Stage {
         let (nodes, holds) = (Arc::default(), Arc::default());
-        Stage { nodes, holds, desk: desk.clone(), healing: CancellationToken::new(), observer }
+        let (healing, atlas) = (CancellationToken::new(), Atlas::new());
+        Stage { nodes, holds, desk: desk.clone(), healing, observer, atlas }
+    }
+
+    pub(crate) fn set_atlas(&mut self, atlas: Atlas) {
+        self.atlas = atlas;
+    }
+
+    /// What may be damaged.
+    pub(crate) fn atlas(&self) -> &Atlas {
+        &self.atlas
     }
 
     pub(crate) fn add(&mut self, name: &str, node: NodeId, boot: Boot) {
@@ -130,7 +152,7 @@ impl Stage {
 
     /// Lets `setting` count for `target` until the fault is to heal. `apply` is given what counts from now on, none for as usual:
     /// of several faults that set one thing of one target, the last one begun that is not over.
-    pub(super) async fn set<K: Copy + Ord, V: Copy>(
+    pub(super) async fn set<K: Clone + Ord, V: Copy>(
         &self,
         layers: impl Fn(&mut Holds) -> &mut Layers<K, V>,
         target: K,
@@ -138,10 +160,18 @@ impl Stage {
         lasts: Duration,
         apply: impl Fn(Option<V>),
     ) {
-        let layer = self.held(|holds| layers(holds).lay(target, setting));
+        let layer = self.held(|holds| layers(holds).lay(target.clone(), setting));
         apply(Some(setting));
         self.hold(lasts).await;
         apply(self.held(|holds| layers(holds).lift(target, layer)));
+    }
+
+    /// A name for a packet rule that no other fault has.
+    pub(super) fn new_rule(&self) -> String {
+        self.held(|holds| {
+            holds.rules += 1;
+            format!("fault {}", holds.rules)
+        })
     }
 
     /// Takes a node down; how many tasks that ended.
@@ -182,6 +212,33 @@ impl Stage {
         if self.held(|holds| release(&mut holds.frozen, node)) {
             rt::world::thaw_clock(node);
         }
+    }
+
+    /// Stops program and clocks of a node.
+    pub(crate) fn suspend(&self, node: NodeId) {
+        let now = rt::world::elapsed();
+        self.held(|holds| holds.asleep.entry(node).or_insert((0, now)).0 += 1);
+        self.pause(node);
+        self.freeze(node);
+    }
+
+    /// Takes one [`suspend`](Self::suspend) back. With the last one the time of day jumps to the present: by whole milliseconds, as a
+    /// time server sets it.
+    pub(crate) fn wake(&self, node: NodeId) {
+        self.thaw(node);
+        let since = self.held(|holds| {
+            let (count, since) = holds.asleep.remove(&node).expect("a node is suspended before it is woken");
+            if count == 1 {
+                return Some(since);
+            }
+            holds.asleep.insert(node, (count - 1, since));
+            None
+        });
+        if let Some(since) = since {
+            let asleep_ms = i64::try_from((rt::world::elapsed() - since).as_millis()).unwrap_or(i64::MAX);
+            rt::world::step_wall_clock(node, asleep_ms);
+        }
+        self.resume(node);
     }
 
     /// Adds to the node's drift; drifts of several faults add up.

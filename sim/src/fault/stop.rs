@@ -26,20 +26,26 @@ impl Act for Stop {
     }
 
     async fn act(&self, stage: &Stage, lasts: Duration) -> u64 {
-        let tasks = stage.take_down(&self.node, rt::world::request_stop);
-        let node = stage.node(&self.node);
-        let deadline = rt::world::elapsed() + self.grace;
-        // Also while all is to heal: a stop that has begun is brought to its end.
-        while rt::world::tasks(node) > 0 && rt::world::elapsed() < deadline {
-            rt::time::sleep(LOOK_EVERY).await;
-        }
-        if rt::world::tasks(node) > 0 {
-            stage.tell(&self.node, "does not stop in time and is killed");
-        }
-        // A program that has ended leaves its sockets and its request to stop: the end of the process takes both.
-        rt::world::crash(node);
+        let tasks = stop_in_order(stage, &self.node, self.grace).await;
         stage.hold(lasts).await;
         stage.bring_up(&self.node);
         tasks
     }
+}
+
+/// Takes a node down by asking its program to end, and by killing it if it has not done so in time; how many tasks it had.
+pub(super) async fn stop_in_order(stage: &Stage, name: &str, grace: Duration) -> u64 {
+    let tasks = stage.take_down(name, rt::world::request_stop);
+    let node = stage.node(name);
+    let deadline = rt::world::elapsed() + grace;
+    // Also while all is to heal: a stop that has begun is brought to its end.
+    while rt::world::tasks(node) > 0 && rt::world::elapsed() < deadline {
+        rt::time::sleep(LOOK_EVERY).await;
+    }
+    if rt::world::tasks(node) > 0 {
+        stage.tell(name, "does not stop in time and is killed");
+    }
+    // A program that has ended leaves its sockets and its request to stop: the end of the process takes both.
+    rt::world::crash(node);
+    tasks
 }

@@ -1,9 +1,13 @@
 //! Draws schedules of faults, swarm style: each run switches a random subset of kinds on, so that runs differ in character and no
 //! kind hides another for ever.
 
+mod damage;
+mod network;
+
 use super::clock_drift::ClockDrift;
 use super::clock_freeze::ClockFreeze;
 use super::clock_step::ClockStep;
+use super::cloned_disk::ClonedDisk;
 use super::crash::Crash;
 use super::disk_error::{DiskFails, DiskOperation};
 use super::disk_full::DiskFull;
@@ -11,13 +15,17 @@ use super::isolate::Isolate;
 use super::latency::Latency;
 use super::loss::Loss;
 use super::one_way::OneWay;
+use super::out_of_memory::OutOfMemory;
 use super::partition::Partition;
 use super::pause::Pause;
 use super::power_loss::PowerLoss;
+use super::rolling_restart::RollingRestart;
 use super::slow_cpu::SlowCpu;
 use super::slow_disk::SlowDisk;
 use super::stalled_disk::StalledDisk;
 use super::stop::Stop;
+use super::suspend::Suspend;
+use super::wiped_disk::WipedDisk;
 use super::{Fault, Kind, Moment};
 use proptest::collection::vec;
 use proptest::sample::{select, subsequence};
@@ -29,7 +37,7 @@ use std::time::Duration;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Swarm {
     /// Kinds that may be switched on, by name ([`Kind::NAMES`], except `crash_point`, which needs a number that only the scenario
-    /// knows).
+    /// knows), or `open_error`, `read_error`, `write_error`: kinds of `disk_error`.
     pub kinds: Vec<&'static str>,
     /// Nodes whose process, disk or clock may fail.
     pub victims: Vec<String>,
@@ -111,7 +119,35 @@ impl Swarm {
                 (victim, -50_000..50_000_i64).prop_map(|(node, ppm)| Kind::ClockDrift(ClockDrift { node, ppm })).boxed()
             }
             "clock_freeze" => victim.prop_map(|node| Kind::ClockFreeze(ClockFreeze { node })).boxed(),
-            _ => return self.network_kind(kind),
+            "suspend" => victim.prop_map(|node| Kind::Suspend(Suspend { node })).boxed(),
+            _ => {
+                return self
+                    .process_kind(kind)
+                    .or_else(|| damage::kind(kind, &self.victims))
+                    .or_else(|| self.network_kind(kind))
+                    .or_else(|| network::kind(kind, &self.network));
+            }
+        })
+    }
+
+    /// Faults of whole machines, which few programs promise to survive in any number.
+    fn process_kind(&self, kind: &str) -> Option<BoxedStrategy<Kind>> {
+        let victim = select(self.victims.clone());
+        Some(match kind {
+            "out_of_memory" => {
+                let both = (victim, milliseconds(1..2_000));
+                both.prop_map(|(node, survives)| Kind::OutOfMemory(OutOfMemory { node, survives })).boxed()
+            }
+            "wiped_disk" => victim.prop_map(|node| Kind::WipedDisk(WipedDisk { node })).boxed(),
+            "cloned_disk" if self.victims.len() > 1 => subsequence(self.victims.clone(), 2)
+                .prop_shuffle()
+                .prop_map(|pair| Kind::ClonedDisk(ClonedDisk { node: pair[0].clone(), from: pair[1].clone() }))
+                .boxed(),
+            "rolling_restart" => {
+                let both = (Just(self.victims.clone()).prop_shuffle(), milliseconds(100..10_000));
+                both.prop_map(|(nodes, grace)| Kind::RollingRestart(RollingRestart { nodes, grace })).boxed()
+            }
+            _ => return None,
         })
     }
 

@@ -1,15 +1,24 @@
 //! `sim` end to end, on small systems of its own.
 #![cfg(madsim)]
 
+mod clock_bugs;
 mod command_line;
 #[path = "../../examples/counter.rs"]
 #[expect(dead_code, reason = "the example's main is not a test's")]
 mod counter;
 mod deaths;
 mod determinism;
+mod determinism_proofs;
+mod disk_faults;
 mod faults;
+mod key_value;
+#[path = "../../examples/key_value/main.rs"]
+#[expect(dead_code, reason = "the example's main is not a test's")]
+mod key_value_example;
 mod leaks;
 mod mutants;
+mod network_faults;
+mod persistence_bugs;
 
 use sim::scenario::Registry;
 use sim::testing::Stand;
