@@ -1,7 +1,6 @@
 //! The JSON header. Written strictly, keys sorted as Java's are; read as leniently as Java does.
 
 use bytes::{BufMut, BytesMut};
-use std::borrow::Cow;
 
 use super::{Command, ExtFields, Flag, Language, Serialization};
 use crate::error::FrameError;
@@ -47,10 +46,7 @@ fn write_ext(fields: &ExtFields, out: &mut BytesMut) {
 pub(super) fn read(header: &[u8]) -> Result<Command, FrameError> {
     let mut command =
         Command { language: Language::Java, version: 0, serialization: Serialization::Json, ..Command::blank() };
-    let header = match str::from_utf8(header) {
-        Ok(text) => Cow::Borrowed(text),
-        Err(_) => String::from_utf8_lossy(header),
-    };
+    let header = String::from_utf8_lossy(header);
     let Value::Object(members) = parse(&header)? else { return Err(FrameError::NotAnObject) };
     for (key, value) in members {
         member(&mut command, &key.into_text(), value)?;
