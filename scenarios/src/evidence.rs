@@ -69,6 +69,8 @@ pub struct Snapshot {
     pub log_ends: BTreeMap<String, i64>,
     /// Offset behind the last message of each queue, at its master; absent while it does not answer.
     pub queue_ends: BTreeMap<Queue, i64>,
+    /// Bytes of each master's log that its queues do not show yet; absent while it does not answer.
+    pub dispatch_behind: BTreeMap<String, u64>,
     /// Offsets of each queue that some member of the group has consumed, by group.
     pub consumed: BTreeMap<String, BTreeMap<Queue, Vec<i64>>>,
     /// Committed offsets at the master, by group.

@@ -7,9 +7,9 @@ use crate::node_config::NAMESRV_PORT;
 use crate::operation::{Ask, Queue, Recorder, Told};
 use crate::plan::{Plan, TOPIC};
 use crate::producers::is_body_of;
-use protocol::body::TopicRouteData;
+use protocol::body::{KvTable, TopicRouteData};
 use protocol::header::{
-    CreateTopicRequest, GetMaxOffsetRequest, GetMinOffsetRequest, GetRouteInfoRequest, OffsetResponse,
+    CreateTopicRequest, Empty, GetMaxOffsetRequest, GetMinOffsetRequest, GetRouteInfoRequest, OffsetResponse,
     PullMessageRequest, PullSysFlag, QueryConsumerOffsetRequest, TopicFilterType,
 };
 use protocol::message::decode_all;
@@ -23,6 +23,9 @@ use std::time::Duration;
 
 /// A healthy node answers within that.
 const ANSWER_MAX: Duration = Duration::from_secs(1);
+/// Nothing but late requests is on its way when queues are read, and they are stored within that.
+const READS_MAX: u32 = 30;
+const READ_AGAIN_AFTER: Duration = Duration::from_secs(1);
 const COMMIT_LOG_DIR: &str = "/data/store/commitlog";
 
 /// Asks servers; what it is not answered it does not know.
@@ -122,8 +125,30 @@ impl Observer {
         Some((min.offset.0, max.offset.0))
     }
 
-    /// Reads a queue from its first message to its last.
+    /// Bytes of a broker node's log that its queues do not show yet.
+    pub async fn dispatch_behind(&self, node: &str) -> Option<u64> {
+        let request = Command::request(RequestCode::GetBrokerRuntimeInfo, &Empty {});
+        let answer = self.ask(&self.machines.broker_address(node), request).await?;
+        let info: KvTable = protocol::json::from_slice(&answer.body).ok()?;
+        info.table.get("dispatchBehindBytes")?.parse().ok()
+    }
+
+    /// Reads a queue from its first message to its last. A queue that grows meanwhile is read again, and so is one that does not show
+    /// all of the log yet: a request that its client has given up may be stored late.
     pub async fn queue_contents(&self, node: &str, queue: i32) -> Option<QueueContents> {
+        let mut contents = None;
+        for _ in 0..READS_MAX {
+            contents = self.read_queue(node, queue).await;
+            let stands = contents.as_ref().map(|read| (read.min, read.max));
+            if self.dispatch_behind(node).await == Some(0) && stands == self.bounds(node, queue).await {
+                break;
+            }
+            rt::time::sleep(READ_AGAIN_AFTER).await;
+        }
+        contents
+    }
+
+    async fn read_queue(&self, node: &str, queue: i32) -> Option<QueueContents> {
         let (min, max) = self.bounds(node, queue).await?;
         let mut contents = QueueContents { min, max, messages: Vec::new() };
         let mut next = min;

@@ -113,6 +113,7 @@ async fn drive(plan: Plan, desk: Desk, recorder: Recorder) -> Evidence {
     evidence.healed_at = rt::world::elapsed();
     run.settle(&mut evidence).await;
     samplers.cancel();
+    run.end_clients();
     run.last_look(&mut evidence).await;
     run.count();
     evidence
@@ -279,6 +280,10 @@ impl Run {
             }
         }
         for master in self.plan.cluster.masters() {
+            // Asked before the ends: what was in the log by then is in them.
+            if let Some(bytes) = self.observer.dispatch_behind(&master).await {
+                look.dispatch_behind.insert(master.clone(), bytes);
+            }
             for queue in self.queues_of(&master) {
                 if let Some((_, max)) = self.observer.bounds(&master, queue.id).await {
                     look.queue_ends.insert(queue, max);
@@ -298,6 +303,14 @@ impl Run {
             }
         }
         look
+    }
+
+    /// Ends producers and consumers where they stand: what they were told is what the last look must find, and nothing is added to it.
+    fn end_clients(&self) {
+        let consumers = self.plan.clients.consumer_names().into_iter().map(|(name, _)| name);
+        for name in self.plan.clients.producer_names().into_iter().chain(consumers) {
+            rt::world::crash(self.machines.node(&name));
+        }
     }
 
     /// Reads what the masters and the disks hold.

@@ -208,6 +208,10 @@ impl Shared {
         };
         stream.set_nodelay(true)?;
         self.status().phase = SlavePhase::Comparing;
+        if self.store.log_end() == PhysicalOffset::ZERO {
+            // A master sends its last segment to an empty slave; an own first segment without a byte would be in the way.
+            self.truncate(PhysicalOffset::ZERO).await?;
+        }
         // The stream stands before the comparison: it ends with the master's process, so nothing that another incarnation of the master would
         // send can follow what was compared.
         self.compare(master, stream.local_addr()?).await?;
@@ -289,14 +293,19 @@ impl Shared {
         }
         rt::probe!("replication.slave_truncated");
         warn!(master = %master.ha, %common, log_end = %end, bytes, "this log is no prefix of the master's; its tail is cut off");
+        self.truncate(common).await?;
+        self.status().truncated_bytes += bytes;
+        Ok(())
+    }
+
+    async fn truncate(&self, to: PhysicalOffset) -> Result<(), SlaveFault> {
         let (done, result) = oneshot::channel();
         let store = Arc::clone(&self.store);
         self.cutting.spawn(async move {
             // The connection that wanted it may be gone: the log is cut all the same.
-            let _ = done.send(store.truncate_to(common).await);
+            let _ = done.send(store.truncate_to(to).await);
         });
         result.await.map_err(|_| SlaveFault::Stopped)??;
-        self.status().truncated_bytes += bytes;
         Ok(())
     }
 

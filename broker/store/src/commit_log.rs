@@ -366,6 +366,13 @@ pub(crate) async fn sync_names(dir: &Path, segments: &[Arc<Segment>]) -> io::Res
     Ok(())
 }
 
+/// How many segments a log that ends at `to` keeps. A segment without a byte stays only if it alone says where the log ends: an empty
+/// slave is sent its master's last segment, and a first segment without a byte must not be in the way.
+pub(crate) fn kept(segments: &[Arc<Segment>], to: PhysicalOffset) -> usize {
+    let least = usize::from(to > PhysicalOffset::ZERO);
+    segments.partition_point(|segment| segment.start() < to).max(least).min(segments.len())
+}
+
 /// Removes `gone`, newest first, and clears the last of `keep` from `to` on; all of it survives a power loss on return. A crash in
 /// between leaves a log whose good records end at or behind `to`, and never one with a hole.
 pub(crate) async fn cut(

@@ -5,7 +5,7 @@
 //! log behind the last good one. Every step may be interrupted and done again. What it hands out is on disk: bytes of which that
 //! is not known are written once more and synced, because a page cache may hold what a failed sync did not store.
 use crate::checkpoint::{Checkpoint, Claims, Ends};
-use crate::commit_log::{CommitLog, NextOffsets, cut, sync_names};
+use crate::commit_log::{CommitLog, NextOffsets, cut, kept, sync_names};
 use crate::config::{DamagePolicy, StoreConfig};
 use crate::consume_queues::ConsumeQueues;
 use crate::error::StoreError;
@@ -221,8 +221,7 @@ impl UnrecoveredStore {
         report: &RecoveryReport,
         claims: Claims,
     ) -> Result<Vec<Arc<Segment>>, StoreError> {
-        let count = self.segments.partition_point(|segment| segment.start() < scan.end).max(1).min(self.segments.len());
-        let (keep, gone) = self.segments.split_at(count);
+        let (keep, gone) = self.segments.split_at(kept(&self.segments, scan.end));
         let dir = self.config.commit_log_dir();
         if !self.is_clean {
             let known = claims.ends.map_or(PhysicalOffset::ZERO, |ends| ends.synced);

@@ -1,5 +1,5 @@
 //! The log as raw bytes: what a master sends, what a slave writes, and how a slave goes back.
-use crate::commit_log::{NextOffsets, cut};
+use crate::commit_log::{NextOffsets, cut, kept};
 use crate::config::FlushMode;
 use crate::dispatch::DispatchError;
 use crate::error::{ReadError, ReplicaError};
@@ -94,7 +94,8 @@ impl Store {
     }
 
     /// Cuts the log at `to`, for good: when the call returns, no crash brings the bytes behind it back, and they are zero on
-    /// disk. Queue entries of records that are not whole any more are gone too.
+    /// disk. Queue entries of records that are not whole any more are gone too. A log cut at 0 keeps no segment, so that it may begin
+    /// anywhere again.
     ///
     /// # Errors
     /// [`ReplicaError::TruncateRange`] if `to` is outside the log. After any failure of the disk the store is poisoned.
@@ -108,7 +109,8 @@ impl Store {
         if to < min || to > end {
             return Err(ReplicaError::TruncateRange { to, min, end });
         }
-        if to == end {
+        let holds_nothing = to == PhysicalOffset::ZERO && !self.log.segments().is_empty();
+        if to == end && !holds_nothing {
             return Ok(());
         }
         rt::probe!("store.truncated");
@@ -147,8 +149,7 @@ impl Store {
     /// is empty: the log goes on there.
     async fn cut_segments(&self, to: PhysicalOffset) -> Result<Vec<Arc<Segment>>, PoisonCause> {
         let segments = self.log.segments();
-        let count = segments.partition_point(|segment| segment.start() < to).max(1).min(segments.len());
-        let (keep, gone) = segments.split_at(count);
+        let (keep, gone) = segments.split_at(kept(&segments, to));
         let done = cut(&self.log.dir, keep, gone, to).await;
         done.map_err(|(action, path, source)| self.poison.set(action, &path, source))?;
         Ok(keep.to_vec())

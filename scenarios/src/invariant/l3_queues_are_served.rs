@@ -1,5 +1,6 @@
 //! L3: each queue is served: what a probe put into it after the faults had stopped is consumed by each group.
 //!
+//! A queue that does not show the whole log yet (its files had no room) has no end to look at.
 //! The probe's messages are part of the queue ends, so this is the end of each queue; [`super::i6_delivered_in_the_end`] looks at
 //! what lies below.
 
@@ -17,6 +18,11 @@ pub fn unmet(plan: &Plan, look: &Snapshot) -> Vec<String> {
         let wanted = usize::try_from(plan.cluster.queues).expect("a plan has few queues");
         if known != wanted {
             unmet.push(format!("{known} of {wanted} queues of {master} answer"));
+        }
+        match look.dispatch_behind.get(&master) {
+            Some(0) => {}
+            Some(bytes) => unmet.push(format!("{bytes} bytes of {master}'s log are in no queue yet")),
+            None => unmet.push(format!("{master} does not say whether its queues show its whole log")),
         }
     }
     for (group, members) in look.owners.iter().filter(|(_, members)| !members.is_empty()) {

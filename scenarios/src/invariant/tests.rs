@@ -306,6 +306,7 @@ fn settled() -> Snapshot {
     look.owners.entry("g".into()).or_default().insert("consumer-1".into(), vec![queue()]);
     look.log_ends = [("broker-a", 400), ("broker-a-slave-1", 400)].map(|(node, end)| (node.into(), end)).into();
     look.queue_ends.insert(queue(), 2);
+    look.dispatch_behind.insert("broker-a".into(), 0);
     look.consumed.entry("g".into()).or_default().insert(queue(), vec![0, 1]);
     look.serving.push("broker-a".into());
     look
@@ -344,6 +345,11 @@ fn liveness_names_what_is_unmet_and_nothing_else() {
         &["L3 queues are served", "I6 delivered in the end"],
     );
     check(|look| look.queue_ends.clear(), &["L3 queues are served"]);
+    let lag: fn(&mut Snapshot) = |look| {
+        look.dispatch_behind.insert("broker-a".into(), 91);
+    };
+    check(lag, &["L3 queues are served"]);
+    check(|look| look.dispatch_behind.clear(), &["L3 queues are served"]);
 }
 
 #[test]

@@ -112,6 +112,37 @@ fn empty_slave_begins_with_the_last_segment_of_its_master() {
     });
 }
 
+/// A slave whose first bytes did not stay (its disk was full, or failed, or lost power) has a first segment with nothing in it.
+#[test]
+fn slave_that_kept_nothing_begins_anywhere_again() {
+    for_seeds(3, |node| async move {
+        let task = rt::world::spawn_on(node, async {
+            let master = filled(60).await;
+            let start = master.last_segment_start();
+            assert!(start.0 > 0);
+            for reopened in [false, true] {
+                let config = StoreConfig { root: format!("/data/{reopened}").into(), ..slave_config() };
+                let mut slave = started(config.clone()).await;
+                slave.append_replica(0.into(), &master.read_log(0.into(), 100).await.unwrap()).unwrap();
+                if reopened {
+                    // The head of a record without its rest is nothing.
+                    slave.shutdown().await.unwrap();
+                    drop(slave);
+                    slave = open(config).await.unwrap();
+                } else {
+                    slave.truncate_to(0.into()).await.unwrap();
+                }
+                assert_eq!(slave.log_end(), PhysicalOffset::ZERO);
+                slave.append_replica(start, &master.read_log(start, 500).await.unwrap()).unwrap();
+                copy(&master, &slave, 100).await;
+                assert_eq!((slave.log_min(), slave.log_end()), (start, master.log_end()));
+                slave.check_invariants();
+            }
+        });
+        task.await.unwrap();
+    });
+}
+
 #[test]
 fn truncated_log_goes_on_and_equals_one_that_never_was_longer() {
     for_seeds(6, |node| async move {

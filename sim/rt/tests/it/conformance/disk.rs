@@ -4,6 +4,7 @@ use rt::fs::{
     File, Metadata, OpenOptions, create_dir, create_dir_all, free_bytes, metadata, read, read_dir, read_or_backup,
     remove_dir, remove_file, rename, replace, sync_dir,
 };
+use rt::sync::oneshot;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
@@ -563,16 +564,19 @@ async fn a_read_only_handle_takes_a_lock(stage: Stage) {
 
 async fn locks_end_with_their_task(stage: Stage) {
     let path = stage.path("lock");
+    let (tell, told) = oneshot::channel();
     let holder = rt::task::spawn({
         let path = path.clone();
         async move {
             let file = writable(path);
             file.try_lock().unwrap();
+            tell.send(()).unwrap();
             std::future::pending::<()>().await;
         }
     });
-    let is_held = || async { writable(&path).try_lock().is_err().then_some(()) };
-    until(is_held).await;
+    // Nobody else may try before: a lock held for a moment only would be in the holder's way.
+    told.await.unwrap();
+    assert_eq!(kind(writable(&path).try_lock()), ErrorKind::WouldBlock);
     holder.abort();
     until(|| async { writable(&path).try_lock().ok() }).await;
 }
