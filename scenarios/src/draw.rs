@@ -6,6 +6,7 @@ use proptest::prelude::{Just, Strategy, any, prop_oneof};
 use proptest::sample::select;
 use proptest::strategy::BoxedStrategy;
 use sim::fault::crash_point::{Counted, CrashPoint};
+use sim::fault::name_view::{NameFailure, NameStale};
 use sim::fault::swarm::Swarm;
 use sim::fault::{Fault, Kind, Moment};
 use std::time::Duration;
@@ -26,8 +27,8 @@ pub fn schedule() -> impl Strategy<Value = Schedule> {
 /// A local network with now and then a slow one.
 pub fn network() -> impl Strategy<Value = Network> {
     prop_oneof![
-        4 => Just(Network { latency_min: Duration::from_micros(100), latency_max: ms(1) }),
-        1 => Just(Network { latency_min: ms(1), latency_max: ms(20) }),
+        4 => Just(Network { latency_min: Duration::from_micros(100), latency_max: ms(1), by_name: false }),
+        1 => Just(Network { latency_min: ms(1), latency_max: ms(20), by_name: false }),
     ]
 }
 
@@ -78,6 +79,23 @@ pub fn fail_over_profile() -> impl Strategy<Value = Plan> {
                 duration,
             },
         )
+    })
+}
+
+/// As [`fail_over_profile`], in a world where more goes wrong: firewalls, narrow links, names that do not resolve, machines that sleep,
+/// processes that run out of memory or of files, disks that fail at any operation, restarts one after the other.
+pub fn hostile_profile() -> impl Strategy<Value = Plan> {
+    fail_over_profile().prop_flat_map(|plan| {
+        let faults = hostile_faults(&plan.cluster, &plan.clients, plan.duration);
+        let names = prop_oneof![
+            1 => Just(None),
+            1 => name_faults(&plan.cluster, &plan.clients, plan.duration).prop_map(Some),
+        ];
+        (Just(plan), faults, names).prop_map(|(plan, mut faults, names)| {
+            let network = Network { by_name: names.is_some(), ..plan.network };
+            faults.extend(names.unwrap_or_default());
+            Plan { faults, network, ..plan }
+        })
     })
 }
 
@@ -152,24 +170,8 @@ pub fn busy(clients: &Clients, duration: Duration) -> Vec<Operation> {
 /// Up to five faults of a drawn subset of kinds, anywhere in the safety phase: any node may end, stand still or be cut off, and
 /// brokers' disks may fail.
 fn faults(cluster: &Cluster, clients: &Clients, duration: Duration) -> BoxedStrategy<Vec<Fault>> {
-    let servers = [cluster.names(), cluster.brokers()].concat();
-    let consumers = clients.consumer_names().into_iter().map(|(name, _)| name);
-    let all: Vec<String> = servers.into_iter().chain(consumers).chain(clients.producer_names()).collect();
-    let anywhere = Swarm {
-        kinds: NODE_KINDS.to_vec(),
-        victims: all.clone(),
-        network: all,
-        starts: Duration::from_secs(1)..duration - Duration::from_secs(5),
-        lasts: ms(500)..Duration::from_secs(40),
-        faults_max: 3,
-    };
-    let at_brokers = Swarm {
-        kinds: BROKER_KINDS.to_vec(),
-        victims: cluster.brokers(),
-        network: Vec::new(),
-        faults_max: 2,
-        ..anywhere.clone()
-    };
+    let anywhere = anywhere(NODE_KINDS, cluster, clients, duration);
+    let at_brokers = at_brokers(BROKER_KINDS, cluster, &anywhere);
     let point = (select(cluster.brokers()), any::<bool>(), 1_u64..300, any::<bool>(), 1_u64..20).prop_map(
         |(node, disk, nth, power, start)| {
             let at = if disk { Counted::DiskOperation } else { Counted::Packet };
@@ -183,6 +185,56 @@ fn faults(cluster: &Cluster, clients: &Clients, duration: Duration) -> BoxedStra
     (anywhere.strategy(), at_brokers.strategy(), proptest::option::weighted(0.3, point))
         .prop_map(|(anywhere, at_brokers, point)| anywhere.into_iter().chain(at_brokers).chain(point).collect())
         .boxed()
+}
+
+/// Up to five faults of kinds that the other profiles do not draw, mixed with crashes.
+fn hostile_faults(cluster: &Cluster, clients: &Clients, duration: Duration) -> BoxedStrategy<Vec<Fault>> {
+    let anywhere = anywhere(HOSTILE_NODE_KINDS, cluster, clients, duration);
+    let at_brokers = at_brokers(HOSTILE_BROKER_KINDS, cluster, &anywhere);
+    (anywhere.strategy(), at_brokers.strategy())
+        .prop_map(|(anywhere, at_brokers)| anywhere.into_iter().chain(at_brokers).collect())
+        .boxed()
+}
+
+/// Up to two times in which a node does not find a name server, or finds another node under its name. A name is looked up by who
+/// connects, so it takes a fault that ends connections, or a start, for an effect.
+fn name_faults(cluster: &Cluster, clients: &Clients, duration: Duration) -> impl Strategy<Value = Vec<Fault>> + use<> {
+    let (names, all) = (cluster.names(), every_node(cluster, clients));
+    let seconds = 1..duration.as_secs() - 5;
+    let fault = (select(all.clone()), select(names.clone()), proptest::option::of(select(all)), seconds, 5_u64..40)
+        .prop_map(|(node, name, means, start, lasts)| Fault {
+            fault: match means {
+                Some(means) => Kind::NameStale(NameStale { node, name, means }),
+                None => Kind::NameFailure(NameFailure { node, name }),
+            },
+            start: Moment::At(Duration::from_secs(start)),
+            lasts: Duration::from_secs(lasts),
+        });
+    vec(fault, 0..=2)
+}
+
+fn every_node(cluster: &Cluster, clients: &Clients) -> Vec<String> {
+    let servers = [cluster.names(), cluster.brokers()].concat();
+    let consumers = clients.consumer_names().into_iter().map(|(name, _)| name);
+    servers.into_iter().chain(consumers).chain(clients.producer_names()).collect()
+}
+
+/// Up to three faults at any node, or between any two.
+fn anywhere(kinds: &[&'static str], cluster: &Cluster, clients: &Clients, duration: Duration) -> Swarm {
+    let all = every_node(cluster, clients);
+    Swarm {
+        kinds: kinds.to_vec(),
+        victims: all.clone(),
+        network: all,
+        starts: Duration::from_secs(1)..duration - Duration::from_secs(5),
+        lasts: ms(500)..Duration::from_secs(40),
+        faults_max: 3,
+    }
+}
+
+/// Up to two more at brokers.
+fn at_brokers(kinds: &[&'static str], cluster: &Cluster, anywhere: &Swarm) -> Swarm {
+    Swarm { kinds: kinds.to_vec(), victims: cluster.brokers(), network: Vec::new(), faults_max: 2, ..anywhere.clone() }
 }
 
 /// Kinds that any node may suffer.
@@ -204,3 +256,19 @@ const NODE_KINDS: &[&str] = &[
 
 /// Kinds that hit brokers.
 const BROKER_KINDS: &[&str] = &["crash", "power_loss", "disk_full", "disk_error", "slow_disk", "stalled_disk"];
+
+/// Kinds that any node of a hostile world may suffer.
+const HOSTILE_NODE_KINDS: &[&str] = &[
+    "crash",
+    "power_loss",
+    "suspend",
+    "out_of_memory",
+    "firewall_drop",
+    "firewall_reject",
+    "swizzle_clog",
+    "bandwidth",
+];
+
+/// Kinds that hit brokers of a hostile world.
+const HOSTILE_BROKER_KINDS: &[&str] =
+    &["crash", "power_loss", "rolling_restart", "open_error", "read_error", "write_error", "open_files", "quota"];

@@ -318,6 +318,22 @@ impl Evidence {
         times.into_iter().map(|(begin, end)| (begin, end.unwrap_or(self.ended_at))).collect()
     }
 
+    /// For how long a node's program ran in `from..until`; none if that is not after `from`.
+    pub fn time_alive(&self, node: &str, from: Duration, until: Duration) -> Duration {
+        let outages = self.outages(node);
+        let next = outages.iter().skip(1).map(|outage| outage.from).chain([until]);
+        let dead: Duration = outages
+            .iter()
+            .zip(next)
+            .map(|(outage, next)| {
+                // One outage goes over into the next: a dead machine loses its power.
+                let back = outage.until.unwrap_or(next).min(until);
+                back.saturating_sub(outage.from.max(from))
+            })
+            .sum();
+        until.saturating_sub(from).saturating_sub(dead)
+    }
+
     /// Times at which a node lost power.
     pub fn power_losses(&self, node: &str) -> Vec<Duration> {
         self.outages(node)

@@ -22,6 +22,9 @@ fn holds_disk(fault: &Fault, node: &str) -> bool {
             | Kind::ClockFreeze(_)
             | Kind::ClockDrift(_)
             | Kind::DiskFull(_)
+            | Kind::Suspend(_)
+            | Kind::OpenFiles(_)
+            | Kind::Quota(_)
     );
     holds && fault.fault.nodes().contains(&node)
 }
@@ -45,6 +48,12 @@ pub fn disturbs_between(plan: &Plan, evidence: &Evidence, from: Duration, until:
 fn hinders_calls(fault: &Fault) -> bool {
     !matches!(
         fault.fault,
-        Kind::Crash(_) | Kind::PowerLoss(_) | Kind::Stop(_) | Kind::CrashPoint(_) | Kind::ClockStep(_)
+        Kind::Crash(_)
+            | Kind::PowerLoss(_)
+            | Kind::Stop(_)
+            | Kind::CrashPoint(_)
+            | Kind::OutOfMemory(_)
+            | Kind::RollingRestart(_)
+            | Kind::ClockStep(_)
     )
 }

@@ -72,7 +72,8 @@ impl Machines {
         let (role, text) = if plan.cluster.names().iter().any(|server| server == name) {
             (Role::NameServer, node_config::name_server())
         } else {
-            (Role::Broker, node_config::broker(&plan.cluster, name, &self.addresses))
+            let name_servers = node_config::name_server_list(plan, &self.addresses);
+            (Role::Broker, node_config::broker(&plan.cluster, name, &name_servers, &self.addresses))
         };
         let config = Config::parse(&text).expect("the text is made here");
         let (node, name, recorder) = (self.node(name), name.to_owned(), recorder.clone());

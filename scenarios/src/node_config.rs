@@ -1,6 +1,6 @@
 //! The configuration text of each node: what an operator would write into `namesrv.conf` and `broker.conf`.
 
-use crate::plan::{Cluster, Flush, Replication};
+use crate::plan::{Cluster, Flush, Plan, Replication};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::net::IpAddr;
@@ -16,11 +16,11 @@ pub fn name_server() -> String {
     format!("listenPort={NAMESRV_PORT}\nkvConfigPath=/data/kvConfig.json\n")
 }
 
-/// `broker.conf` of a broker node. `addresses` has every node's address.
+/// `broker.conf` of a broker node, with the list of name servers. `addresses` has every node's address.
 ///
 /// # Panics
 /// If the node is not a broker of the cluster, or has no address.
-pub fn broker(cluster: &Cluster, node: &str, addresses: &BTreeMap<String, IpAddr>) -> String {
+pub fn broker(cluster: &Cluster, node: &str, name_servers: &[String], addresses: &BTreeMap<String, IpAddr>) -> String {
     let (broker_name, id) = identity(cluster, node);
     let role = match (id, cluster.replication) {
         (0, Replication::Async) => "ASYNC_MASTER",
@@ -42,7 +42,7 @@ pub fn broker(cluster: &Cluster, node: &str, addresses: &BTreeMap<String, IpAddr
         ("brokerIP1", addresses[node].to_string()),
         ("listenPort", BROKER_PORT.to_string()),
         ("haListenPort", HA_PORT.to_string()),
-        ("namesrvAddr", name_server_list(cluster, addresses).join(";")),
+        ("namesrvAddr", name_servers.join(";")),
         ("storePathRootDir", "/data/store".to_owned()),
         ("mappedFileSizeCommitLog", (cluster.segment_kib * 1024).to_string()),
         ("mappedFileSizeConsumeQueue", "2000".to_owned()),
@@ -57,9 +57,10 @@ pub fn broker(cluster: &Cluster, node: &str, addresses: &BTreeMap<String, IpAddr
     text
 }
 
-/// `host:port` of every name server.
-pub fn name_server_list(cluster: &Cluster, addresses: &BTreeMap<String, IpAddr>) -> Vec<String> {
-    cluster.names().iter().map(|name| format!("{}:{NAMESRV_PORT}", addresses[name])).collect()
+/// `host:port` of every name server, as the plan's nodes are told.
+pub fn name_server_list(plan: &Plan, addresses: &BTreeMap<String, IpAddr>) -> Vec<String> {
+    let host = |name: String| if plan.network.by_name { name } else { addresses[&name].to_string() };
+    plan.cluster.names().into_iter().map(|name| format!("{}:{NAMESRV_PORT}", host(name))).collect()
 }
 
 /// Broker name and broker id of a node.
@@ -101,7 +102,7 @@ mod tests {
         let addresses = ["names-1", "broker-b", "broker-b-slave-2"];
         let addresses =
             addresses.iter().zip(1_u8..).map(|(name, last)| ((*name).to_owned(), [10, 0, 0, last].into())).collect();
-        insta::assert_snapshot!(broker(&cluster, "broker-b-slave-2", &addresses), @r"
+        insta::assert_snapshot!(broker(&cluster, "broker-b-slave-2", &["10.0.0.1:9876".to_owned()], &addresses), @r"
         brokerClusterName=HotfireCluster
         brokerName=broker-b
         brokerId=2

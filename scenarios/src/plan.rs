@@ -107,6 +107,9 @@ pub struct Network {
     /// Greatest one-way delay.
     #[serde(with = "sim::duration")]
     pub latency_max: Duration,
+    /// Whether name servers are configured by host name and not by address.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_name: bool,
 }
 
 /// The clients of a run, each on a node of its own.

@@ -225,7 +225,7 @@ impl Run {
     /// Demands liveness: sends probes, and looks until nothing is unmet or the bound has passed.
     async fn settle(&self, evidence: &mut Evidence) {
         let token = CancellationToken::new();
-        let names = crate::node_config::name_server_list(&self.plan.cluster, self.machines.addresses());
+        let names = crate::node_config::name_server_list(&self.plan, self.machines.addresses());
         let config = client::ClientConfig::new(names, rt::world::ip(rt::world::current_node()), "prober");
         let instance = ClientInstance::start(config, &token).expect("the configuration is made here");
         let prober =

@@ -3,12 +3,16 @@
 use sim::scenario::Registry;
 
 pub mod failover;
+pub mod hostile;
 pub mod progress;
 pub mod rebalance;
 pub mod sweep;
 
 /// Everything that `cargo sim` and the tests can run.
 pub fn registry() -> Registry {
-    let registry = Registry::new("cargo sim").with(failover::NothingPromisedIsLost).with(rebalance::MembersComeAndGo);
+    let registry = Registry::new("cargo sim")
+        .with(failover::NothingPromisedIsLost)
+        .with(hostile::NothingPromisedIsLost)
+        .with(rebalance::MembersComeAndGo);
     progress::register(registry).with(sweep::EachCrashPoint)
 }

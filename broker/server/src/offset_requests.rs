@@ -67,7 +67,8 @@ pub(crate) fn update(broker: &Broker, call: &Call) -> Result<Command, Refusal> {
     if offset < 0 {
         return Err(Refusal::Parameter { name: "commitOffset", value: offset.to_string() });
     }
-    match commit(broker, &header.topic, &header.consumer_group, header.queue_id, offset, CommitSource::Update) {
+    let source = if broker.is_slave() { CommitSource::UpdateAtSlave } else { CommitSource::Update };
+    match commit(broker, &header.topic, &header.consumer_group, header.queue_id, offset, source) {
         Committed::ResetPending => Ok(call.ok().with_remark("Offset has been previously reset")),
         _ => Ok(call.ok()),
     }
@@ -94,7 +95,7 @@ pub(crate) fn commit(
     let committed = broker.offsets().commit(topic, group, queue_id, offset, source, unix_ms());
     match committed {
         Committed::Lowered { before } => warn!(topic, group, queue_id, before, offset, "commit lowers the offset"),
-        Committed::Stale { kept } => info!(topic, group, queue_id, kept, offset, "stale commit of a pull not taken"),
+        Committed::Stale { kept } => info!(topic, group, queue_id, kept, offset, "smaller commit not taken"),
         Committed::Advanced | Committed::Unchanged | Committed::ResetPending => {}
     }
     committed

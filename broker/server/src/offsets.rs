@@ -29,6 +29,9 @@ pub(crate) enum CommitSource {
     Update,
     /// The commit flag of a pull: a late or doubled pull must not set the group back.
     Pull,
+    /// UPDATE_CONSUMER_OFFSET at a slave: its table may be as old as the last copy, so a client that took a queue there commits less
+    /// than the group has got, and that must not set the master back when it returns.
+    UpdateAtSlave,
 }
 
 /// What a commit did.
@@ -40,7 +43,7 @@ pub(crate) enum Committed {
     Lowered {
         before: i64,
     },
-    /// A pull's smaller offset, not taken.
+    /// Smaller than before, from a source that may not lower, and not taken.
     Stale {
         kept: i64,
     },
@@ -107,7 +110,9 @@ impl OffsetTable {
                 let before = progress.offset;
                 match (offset.cmp(&before), source) {
                     (std::cmp::Ordering::Equal, _) => return Committed::Unchanged,
-                    (std::cmp::Ordering::Less, CommitSource::Pull) => return Committed::Stale { kept: before },
+                    (std::cmp::Ordering::Less, CommitSource::Pull | CommitSource::UpdateAtSlave) => {
+                        return Committed::Stale { kept: before };
+                    }
                     (std::cmp::Ordering::Less, CommitSource::Update) => {
                         *progress = Progress { lowered: progress.lowered + 1, offset };
                         Committed::Lowered { before }

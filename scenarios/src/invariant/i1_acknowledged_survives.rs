@@ -75,9 +75,10 @@ fn may_be_lost(plan: &Plan, evidence: &Evidence, sends: &[Send<'_>], stored: &St
 }
 
 /// The first power loss of a node that may have come before the sync of a message. The message was written between the producer's
-/// question and its answer, which may have been on its way when the power went.
+/// question and its answer, which may have been on its way when the power went. A process that has ended syncs nothing: the time in
+/// which none ran is not part of the window.
 fn loss_within_window(plan: &Plan, evidence: &Evidence, node: &str, stored: &Stored<'_>) -> Option<Duration> {
     let window = FLUSH_WINDOW + disk_held(plan, node);
-    let losses = evidence.power_losses(node).into_iter();
-    losses.into_iter().find(|loss| *loss >= stored.asked_at && *loss <= stored.at + window)
+    let mut losses = evidence.power_losses(node).into_iter();
+    losses.find(|loss| *loss >= stored.asked_at && evidence.time_alive(node, stored.at, *loss) <= window)
 }

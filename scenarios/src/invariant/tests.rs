@@ -25,7 +25,7 @@ fn plan(flush: Flush, replication: Replication) -> Plan {
             recover_from_slave: true,
             slave_read: true,
         },
-        network: Network { latency_min: seconds(0.001), latency_max: seconds(0.002) },
+        network: Network { latency_min: seconds(0.001), latency_max: seconds(0.002), by_name: false },
         clients: Clients {
             producers: 1,
             consumers: vec![Consumer {
@@ -136,6 +136,21 @@ fn i1_under_async_flush_a_power_loss_within_the_window_takes_a_suffix() {
     let survivor = StoredKey { offset: 1, physical: 200, key: "n".into(), body_intact: true };
     hole.evidence.queues.insert(queue(), QueueContents { min: 1, max: 2, messages: vec![survivor] });
     assert_eq!(hole.verdict(&plan), ["I1 acknowledged message survives"]);
+}
+
+/// Nobody syncs while no process runs: the machine may lose the bytes as long as it is down.
+#[test]
+fn i1_the_flush_window_stands_still_while_the_process_is_down() {
+    let plan = plan(Flush::Async, Replication::Async);
+    let story = |back: Option<f64>| {
+        let crashed =
+            Story::default().acked(1.0, "m", 0).node(0.0, "broker-a", "started").node(2.0, "broker-a", "process ended");
+        let restarted = back.into_iter().fold(crashed, |story, at| story.node(at, "broker-a", "started"));
+        restarted.node(60.0, "broker-a", "power lost").holds(&[])
+    };
+    assert_eq!(story(None).verdict(&plan), CLEAN);
+    assert_eq!(story(Some(55.0)).verdict(&plan), CLEAN);
+    assert_eq!(story(Some(40.0)).verdict(&plan).len(), 1, "the next life synced it");
 }
 
 #[test]

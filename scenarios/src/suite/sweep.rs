@@ -93,7 +93,11 @@ pub fn plan(point: CrashPoint) -> Plan {
             recover_from_slave: true,
             slave_read: true,
         },
-        network: Network { latency_min: Duration::from_micros(100), latency_max: Duration::from_millis(1) },
+        network: Network {
+            latency_min: Duration::from_micros(100),
+            latency_max: Duration::from_millis(1),
+            by_name: false,
+        },
         clients: draw::clients(1, 0),
         operations: vec![sends],
         faults: vec![fault],

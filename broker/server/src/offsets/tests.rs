@@ -1,7 +1,7 @@
 use super::{CommitSource, Committed, OffsetTable, OffsetTableText};
 use proptest::prelude::{Strategy, prop_oneof, proptest};
 
-use CommitSource::{Pull, Update};
+use CommitSource::{Pull, Update, UpdateAtSlave};
 
 fn table(entries: &[(i32, i64)]) -> OffsetTable {
     let mut table = OffsetTable::default();
@@ -23,6 +23,20 @@ fn a_pull_never_lowers_and_an_update_may() {
     check(5, Pull, 5, Committed::Unchanged, 5);
     check(5, Pull, 3, Committed::Stale { kept: 5 }, 5);
     check(5, Update, 3, Committed::Lowered { before: 5 }, 3);
+    check(5, UpdateAtSlave, 7, Committed::Advanced, 7);
+    check(5, UpdateAtSlave, 3, Committed::Stale { kept: 5 }, 5);
+}
+
+/// The slave's copy is old: a client that takes a queue there begins, and commits, below what the group had got.
+#[test]
+fn a_queue_taken_over_at_a_slave_does_not_set_the_master_back() {
+    let mut master = table(&[(0, 22)]);
+    let mut slave = OffsetTable::from_text(&master.text());
+    master.commit("T", "G", 0, 40, Update, 0);
+    slave.commit("T", "G", 0, 46, UpdateAtSlave, 0);
+    slave.commit("T", "G", 0, 23, UpdateAtSlave, 0);
+    master.merge(&slave.text());
+    assert_eq!(master.query("T", "G", 0), Some(46));
 }
 
 #[test]
