@@ -7,7 +7,7 @@ use crate::node_config::NAMESRV_PORT;
 use crate::operation::{Ask, Queue, Recorder, Told};
 use crate::plan::{Plan, TOPIC};
 use crate::producers::is_body_of;
-use protocol::body::{KvTable, TopicRouteData};
+use protocol::body::{ConsumerOffsetSerializeWrapper, KvTable, TopicRouteData};
 use protocol::header::{
     CreateTopicRequest, Empty, GetMaxOffsetRequest, GetMinOffsetRequest, GetRouteInfoRequest, OffsetResponse,
     PullMessageRequest, PullSysFlag, QueryConsumerOffsetRequest, TopicFilterType,
@@ -114,6 +114,28 @@ impl Observer {
         };
         pending.ok(Told::Committed(offset));
         offset
+    }
+
+    /// Reads the committed offsets of groups in queues with one question, as a slave does, and records each.
+    pub async fn all_committed(&self, node: &str, asked: &[(String, Queue)], recorder: &Recorder) {
+        let ask = |(group, queue): &(String, Queue)| {
+            let ask = Ask::ReadCommitted { node: node.into(), group: group.clone(), queue: queue.clone() };
+            recorder.invoke("observer", ask)
+        };
+        let pending: Vec<_> = asked.iter().map(ask).collect();
+        let answer = self.broker(node, RequestCode::GetAllConsumerOffset, &Empty {}).await;
+        let text = answer.ok_or("no answer").and_then(|answer| {
+            protocol::json::from_slice::<ConsumerOffsetSerializeWrapper>(&answer.body).map_err(|_| "not a table")
+        });
+        for ((group, queue), pending) in asked.iter().zip(pending) {
+            match &text {
+                Ok(text) => {
+                    let queues = text.offset_table.get(&format!("{TOPIC}@{group}"));
+                    pending.ok(Told::Committed(queues.and_then(|queues| queues.get(&queue.id)).copied()));
+                }
+                Err(reason) => pending.fail(*reason),
+            }
+        }
     }
 
     /// Smallest offset of a queue at a broker node, and the one behind its last message.

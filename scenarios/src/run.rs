@@ -202,14 +202,7 @@ impl Run {
                 groups.iter().flat_map(|group| queues.iter().map(|queue| (group.clone(), queue.clone()))).collect();
             rt::task::spawn(async move {
                 while !stop.is_cancelled() {
-                    for (group, queue) in &asked {
-                        let before = rt::world::elapsed();
-                        observer.committed(&node, group, queue, &recorder).await;
-                        // A node that does not answer about one queue does not about the next.
-                        if rt::world::elapsed() - before >= LOOK_EVERY {
-                            break;
-                        }
-                    }
+                    observer.all_committed(&node, &asked, &recorder).await;
                     rt::time::sleep(LOOK_EVERY).await;
                 }
             });

@@ -9,7 +9,7 @@ mod de;
 mod parse;
 mod ser;
 
-pub(crate) use parse::{Value, parse};
+pub(crate) use parse::{Member, Value, each_member, parse};
 pub(crate) use ser::{write_number, write_text};
 
 use serde::Serialize;

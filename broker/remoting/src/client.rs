@@ -7,13 +7,17 @@ use protocol::Command;
 use rt::net::{TcpStream, lookup_host};
 use rt::sync::{CancellationToken, watch};
 use rt::task::TaskGroup;
-use rt::time::{Duration, Instant, sleep_until, timeout as within};
+use rt::time::{Duration, Instant, sleep, sleep_until, timeout as within};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard};
-use tracing::debug;
+use tracing::{debug, info};
+
+/// How often a standing connection's name is looked up again.
+const LOOKUP_EVERY: Duration = Duration::from_secs(30);
 
 /// Asks peers by address. One connection per address text, opened on first use and shared by all callers; an attempt to connect is shared
 /// as well. Clones share everything. Dropping the last clone ends every connection at once.
@@ -287,9 +291,32 @@ impl Attempt {
             self.stop.child_token(),
         );
         self.publish.send_replace(SlotState::Open(connection.clone()));
-        Driver::new(connection.clone(), frames, self.handler, self.requests).run(stream).await;
+        let mut driven = pin!(Driver::new(connection.clone(), frames, self.handler, self.requests).run(stream));
+        rt::select! {
+            () = &mut driven => {}
+            () = moved(&self.addr, peer) => {
+                rt::probe!("remoting.name_moved");
+                info!(addr = self.addr, %peer, "the name means another machine, connection given up");
+                connection.close();
+                driven.await;
+            }
+        }
         self.slots.lock().late_responses += connection.stats().late_responses;
         self.slots.remove(&self.addr, self.number);
+    }
+}
+
+/// Returns when the name does not mean the peer any more: a resolver that was behind would else bind this side to the wrong machine for as
+/// long as that lives. A name that cannot be resolved says nothing about the peer.
+async fn moved(addr: &str, peer: SocketAddr) {
+    if addr.parse::<SocketAddr>().is_ok() {
+        return std::future::pending().await;
+    }
+    loop {
+        sleep(LOOKUP_EVERY).await;
+        if lookup_host(addr).await.is_ok_and(|now| !now.is_empty() && !now.contains(&peer)) {
+            return;
+        }
     }
 }
 

@@ -336,3 +336,26 @@ fn the_same_seed_runs_the_same_way() {
     assert_eq!(hash(7), hash(7));
     assert_ne!(hash(7), hash(8));
 }
+
+#[test]
+fn a_client_follows_a_name_that_means_another_machine() {
+    reaching("remoting.name_moved", || async {
+        let [right, wrong, desk] = ["right", "wrong", "desk"].map(add_node);
+        let scripts = [serve(right, ServerConfig::standard()), serve(wrong, ServerConfig::standard())];
+        sleep(SECOND).await;
+        let client = spawn_on(desk, async { client(ClientConfig::standard()) }).await.unwrap();
+        let name = format!("right:{PORT}");
+        let say = async || ask(desk, &client, &name, echo("hello"), SECOND).await.0.unwrap();
+        network::set_name_on(desk, "right", &[ip(wrong)]);
+        say().await;
+        assert_eq!(scripts.each_ref().map(|script| script.handled()), [0, 1]);
+        network::fail_name_on(desk, "right");
+        sleep(60 * SECOND).await;
+        say().await;
+        assert_eq!(scripts.each_ref().map(|script| script.handled()), [0, 2], "a resolver that fails ends nothing");
+        network::restore_name_on(desk, "right");
+        sleep(31 * SECOND).await;
+        say().await;
+        assert_eq!(scripts.each_ref().map(|script| script.handled()), [1, 2]);
+    });
+}

@@ -47,37 +47,55 @@ pub(crate) struct Probes {
     seed: u64,
     buggify: Option<Buggify>,
     report: ProbeReport,
-    sites: BTreeMap<&'static str, Site>,
+    sites: Vec<Site>,
+    /// Place in `sites` by the address of a name: code asks at every frame and comparing names would cost more than the rest. Two places
+    /// of the code that share a name may keep it at two addresses. Only looked up, never walked.
+    places: BTreeMap<usize, usize>,
 }
 
 struct Site {
+    name: &'static str,
     active: bool,
+    fired: u64,
     rng: Rng,
 }
 
 impl Probes {
     pub(super) fn new(seed: u64, buggify: Option<Buggify>) -> Probes {
-        Probes { seed, buggify, report: ProbeReport::default(), sites: BTreeMap::new() }
+        Probes { seed, buggify, report: ProbeReport::default(), sites: Vec::new(), places: BTreeMap::new() }
     }
 
     pub(super) fn take_report(&mut self) -> ProbeReport {
-        std::mem::take(&mut self.report)
+        let mut report = std::mem::take(&mut self.report);
+        report.buggified = self.sites.iter().filter(|site| site.active).map(|site| (site.name, site.fired)).collect();
+        report
     }
 
     /// `None`: the site is not active, nothing was drawn.
     fn buggify(&mut self, name: &'static str) -> Option<bool> {
         let config = self.buggify?;
-        let seed = self.seed;
-        let site = self.sites.entry(name).or_insert_with(|| {
-            let mut rng = Rng::new(Rng::new(seed, "buggify").next(), name);
-            Site { active: rng.chance(config.site_probability), rng }
-        });
+        let place = match self.places.get(&name.as_ptr().addr()) {
+            Some(place) => *place,
+            None => self.place(name, config),
+        };
+        let site = &mut self.sites[place];
         if !site.active {
             return None;
         }
         let fires = site.rng.chance(config.fire_probability);
-        *self.report.buggified.entry(name).or_default() += u64::from(fires);
+        site.fired += u64::from(fires);
         Some(fires)
+    }
+
+    fn place(&mut self, name: &'static str, config: Buggify) -> usize {
+        let known = self.sites.iter().position(|site| site.name == name);
+        let place = known.unwrap_or_else(|| {
+            let mut rng = Rng::new(Rng::new(self.seed, "buggify").next(), name);
+            self.sites.push(Site { name, active: rng.chance(config.site_probability), fired: 0, rng });
+            self.sites.len() - 1
+        });
+        self.places.insert(name.as_ptr().addr(), place);
+        place
     }
 }
 
