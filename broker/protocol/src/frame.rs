@@ -96,6 +96,9 @@ pub struct Command {
     pub serialization: Serialization,
 }
 
+/// A send's header has about so many bytes.
+const HEADER_USUAL: usize = 512;
+
 impl Command {
     /// A request with this header, number 0, JSON.
     #[must_use]
@@ -202,7 +205,7 @@ impl Command {
     /// If the header is 16 MiB or the frame 2 GiB long: senders check sizes where they take messages in.
     pub fn encode(&self, out: &mut BytesMut) {
         let start = out.len();
-        out.reserve(128 + self.body.len());
+        out.reserve(HEADER_USUAL + self.body.len());
         out.put_u64(0);
         match self.serialization {
             Serialization::Json => text::write(self, out),

@@ -9,20 +9,21 @@ mod de;
 mod parse;
 mod ser;
 
-pub(crate) use parse::{Member, Value, each_member, parse};
+pub(crate) use parse::{Value, parse};
 pub(crate) use ser::{write_number, write_text};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::JsonError;
+use crate::lossy::lossy;
 
 /// Reads a body.
 ///
 /// # Errors
 /// The text is not JSON, is nested or repeated beyond the limits, or a value has the wrong shape.
 pub fn from_slice<T: DeserializeOwned>(body: &[u8]) -> Result<T, JsonError> {
-    from_str(&String::from_utf8_lossy(body))
+    from_str(&lossy(body))
 }
 
 /// Reads a body from text.

@@ -30,6 +30,7 @@ pub mod error;
 pub mod frame;
 pub mod header;
 pub mod json;
+mod lossy;
 pub mod message;
 pub mod offset;
 mod text_map;

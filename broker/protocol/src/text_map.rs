@@ -8,34 +8,64 @@ use indexmap::IndexMap;
 
 /// Entries up to which a search looks at each.
 const FEW_MAX: usize = 32;
+/// A request and a message have about as many.
+const ENTRIES_USUAL: usize = 12;
 
 /// An ordered map. Putting a key again replaces the value in its place.
 #[derive(Debug, Clone)]
 pub(crate) enum TextMap {
-    Few(Vec<(CompactString, CompactString)>),
+    Few(Few),
     Many(IndexMap<CompactString, CompactString>),
+}
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Few {
+    entries: Vec<(CompactString, CompactString)>,
+    /// A bit for each [mark](mark) of a key that was put: most searches for what is not there end here.
+    marks: u64,
+}
+
+impl Few {
+    fn place(&self, key: &str) -> Option<usize> {
+        if self.marks & mark(key) == 0 {
+            return None;
+        }
+        self.entries.iter().position(|(other, _)| other == key)
+    }
+}
+
+/// One bit of 64, by length, first and last letter.
+fn mark(key: &str) -> u64 {
+    let bytes = key.as_bytes();
+    let (first, last) = (bytes.first().copied().unwrap_or(0), bytes.last().copied().unwrap_or(0));
+    let letters = u64::from(first).wrapping_mul(7) ^ u64::from(last);
+    1 << ((letters.wrapping_mul(5) ^ bytes.len() as u64) & 63)
 }
 
 impl Default for TextMap {
     fn default() -> Self {
-        Self::Few(Vec::new())
+        Self::Few(Few::default())
     }
 }
 
 impl TextMap {
     pub(crate) fn with_capacity(entries: usize) -> Self {
-        Self::Few(Vec::with_capacity(entries.min(FEW_MAX)))
+        Self::Few(Few { entries: Vec::with_capacity(entries.min(FEW_MAX)), marks: 0 })
     }
 
     pub(crate) fn insert(&mut self, key: CompactString, value: CompactString) {
         match self {
-            Self::Few(entries) => {
-                if let Some((_, old)) = entries.iter_mut().find(|(other, _)| is_same(other, &key)) {
-                    *old = value;
-                } else if entries.len() < FEW_MAX {
-                    entries.push((key, value));
+            Self::Few(few) => {
+                if let Some(place) = few.place(&key) {
+                    few.entries[place].1 = value;
+                } else if few.entries.len() < FEW_MAX {
+                    if few.entries.is_empty() {
+                        few.entries.reserve(ENTRIES_USUAL);
+                    }
+                    few.marks |= mark(&key);
+                    few.entries.push((key, value));
                 } else {
-                    let mut many: IndexMap<_, _> = std::mem::take(entries).into_iter().collect();
+                    let mut many: IndexMap<_, _> = std::mem::take(&mut few.entries).into_iter().collect();
                     many.insert(key, value);
                     *self = Self::Many(many);
                 }
@@ -49,33 +79,29 @@ impl TextMap {
     /// Takes an entry out, keeping the order of the others.
     pub(crate) fn remove(&mut self, key: &str) -> Option<CompactString> {
         match self {
-            Self::Few(entries) => {
-                let place = entries.iter().position(|(other, _)| is_same(other, key))?;
-                Some(entries.remove(place).1)
-            }
+            // Its mark stays: another key may have the same.
+            Self::Few(few) => few.place(key).map(|place| few.entries.remove(place).1),
             Self::Many(entries) => entries.shift_remove(key),
         }
     }
 
     pub(crate) fn get(&self, key: &str) -> Option<&str> {
         match self {
-            Self::Few(entries) => {
-                entries.iter().find(|(other, _)| is_same(other, key)).map(|(_, value)| value.as_str())
-            }
+            Self::Few(few) => few.place(key).map(|place| few.entries[place].1.as_str()),
             Self::Many(entries) => entries.get(key).map(CompactString::as_str),
         }
     }
 
     pub(crate) fn len(&self) -> usize {
         match self {
-            Self::Few(entries) => entries.len(),
+            Self::Few(few) => few.entries.len(),
             Self::Many(entries) => entries.len(),
         }
     }
 
     fn at(&self, place: usize) -> (&str, &str) {
         let (key, value) = match self {
-            Self::Few(entries) => (&entries[place].0, &entries[place].1),
+            Self::Few(few) => (&few.entries[place].0, &few.entries[place].1),
             Self::Many(entries) => entries.get_index(place).expect("callers stay below the length"),
         };
         (key, value)
@@ -84,11 +110,6 @@ impl TextMap {
     pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &str)> {
         (0..self.len()).map(|place| self.at(place))
     }
-}
-
-/// Keys differ in length or in their last letter nearly always (`a`, `b`, … in a send): that is cheaper to see than all of them.
-fn is_same(one: &str, other: &str) -> bool {
-    one.len() == other.len() && one.as_bytes().last() == other.as_bytes().last() && one == other
 }
 
 /// The same entries in any order.

@@ -5,7 +5,7 @@ use crate::refusal::Refusal;
 use crate::{admin, client_requests, group_requests, offset_requests, pull, reply, send, send_back, topic_requests};
 use protocol::RequestCode;
 use protocol::frame::Command;
-use protocol::header::{PullMessageRequest, PullSysFlag};
+use protocol::header::PullSysFlag;
 use remoting::{BoxFuture, Connection, Handler, Lane};
 use serde::Serialize;
 use std::sync::Arc;
@@ -63,8 +63,9 @@ impl Handler for Dispatch {
 
     fn lane(&self, request: &Command) -> Lane {
         let pull = matches!(request.request_code(), Some(RequestCode::PullMessage | RequestCode::LitePullMessage));
-        let held = pull
-            && request.header::<PullMessageRequest>().is_ok_and(|header| PullSysFlag(header.sys_flag).may_suspend());
+        // Read alone: the whole header is decoded by who serves the request.
+        let sys_flag = || request.ext_fields.get("sysFlag").and_then(|text| text.parse().ok());
+        let held = pull && sys_flag().is_some_and(|flag| PullSysFlag(flag).may_suspend());
         if held { Lane::Held } else { Lane::Prompt }
     }
 

@@ -10,6 +10,7 @@ use super::{TopicConfig, TopicConfigSerializeWrapper, TopicQueueMappingInfo, bod
 use crate::error::RegisterBodyError;
 use crate::header::TopicFilterType;
 use crate::json;
+use crate::lossy::lossy;
 use crate::message::CompressionType;
 use crate::message::compression::decompress;
 
@@ -44,7 +45,7 @@ impl RegisterBrokerBody {
             ..TopicConfigSerializeWrapper::default()
         };
         for _ in 0..parts.count("topics")? {
-            let topic = topic(&String::from_utf8_lossy(parts.next("topic")?))?;
+            let topic = topic(&lossy(parts.next("topic")?))?;
             wrapper.topic_config_table.insert(topic.topic_name.clone(), topic);
         }
         let filter_server_list = json::from_slice(parts.next("filter servers")?)?;

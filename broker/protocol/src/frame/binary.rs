@@ -9,6 +9,7 @@ use bytes::{BufMut, BytesMut};
 
 use super::{Command, ExtFields, Flag, Language, Serialization};
 use crate::error::FrameError;
+use crate::lossy::lossy;
 
 /// Appends the header. The code keeps its low 16 bits only, as in RocketMQ.
 #[expect(clippy::cast_possible_truncation, reason = "the format has 16 bits for code and version")]
@@ -96,6 +97,6 @@ impl<'a> Cursor<'a> {
     }
 
     fn text(&mut self, length: i64, field: &'static str) -> Result<String, FrameError> {
-        Ok(String::from_utf8_lossy(self.slice(length, field)?).into_owned())
+        Ok(lossy(self.slice(length, field)?).into_owned())
     }
 }

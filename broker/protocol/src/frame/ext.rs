@@ -15,11 +15,6 @@ impl ExtFields {
         Self::default()
     }
 
-    /// No fields, with room for some.
-    pub(crate) fn with_capacity(fields: usize) -> Self {
-        Self(TextMap::with_capacity(fields))
-    }
-
     /// Sets a field.
     pub fn insert(&mut self, key: impl Into<CompactString>, value: impl Into<CompactString>) {
         self.0.insert(key.into(), value.into());

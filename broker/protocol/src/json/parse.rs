@@ -70,50 +70,6 @@ pub(crate) fn parse(text: &str) -> Result<Value<'_>, JsonError> {
     Ok(if text.contains("$ref") { resolve_references(value) } else { value })
 }
 
-/// Gives the members of a text that is one object to `member`, one by one: no value is kept for longer than it takes to look at it.
-/// `false`: it is not an object, or has references in it, and must be parsed as a whole.
-pub(crate) fn each_member<'a, E: From<JsonError>>(
-    text: &'a str,
-    mut member: impl FnMut(Cow<'a, str>, Member<'_, 'a>) -> Result<(), E>,
-) -> Result<bool, E> {
-    let mut parser = Parser { bytes: text.as_bytes(), text, at: 0, values: 0 };
-    parser.skip_space();
-    if parser.bytes.get(parser.at) != Some(&b'{') || text.contains("$ref") {
-        return Ok(false);
-    }
-    parser.members(0, &mut member)?;
-    parser.skip_space();
-    if parser.at < text.len() {
-        return Err(JsonError::Unexpected { at: parser.at }.into());
-    }
-    Ok(true)
-}
-
-/// The value of one member, which is still to be read: by exactly one of the methods.
-pub(crate) struct Member<'p, 'a> {
-    parser: &'p mut Parser<'a>,
-    depth: usize,
-}
-
-impl<'a> Member<'_, 'a> {
-    pub(crate) fn value(self) -> Result<Value<'a>, JsonError> {
-        self.parser.value(self.depth)
-    }
-
-    pub(crate) fn is_object(&mut self) -> Result<bool, JsonError> {
-        self.parser.skip_space();
-        Ok(self.parser.peek()? == b'{')
-    }
-
-    /// As [`each_member`], of a value that [is an object](Self::is_object).
-    pub(crate) fn each_member<E: From<JsonError>>(
-        self,
-        mut member: impl FnMut(Cow<'a, str>, Member<'_, 'a>) -> Result<(), E>,
-    ) -> Result<(), E> {
-        self.parser.members(self.depth, &mut member)
-    }
-}
-
 struct Parser<'a> {
     bytes: &'a [u8],
     text: &'a str,
@@ -141,45 +97,23 @@ impl<'a> Parser<'a> {
     }
 
     fn object(&mut self, depth: usize) -> Result<Value<'a>, JsonError> {
+        self.at += 1;
         let mut members = Vec::with_capacity(if depth <= SHALLOW { MEMBERS_USUAL } else { 0 });
-        while let Some(key) = self.next_key(depth, members.is_empty())? {
-            members.push((key, self.value(depth + 1)?));
-        }
-        Ok(Value::Object(members))
-    }
-
-    fn members<E: From<JsonError>>(
-        &mut self,
-        depth: usize,
-        member: &mut impl FnMut(Cow<'a, str>, Member<'_, 'a>) -> Result<(), E>,
-    ) -> Result<(), E> {
-        let mut is_first = true;
-        while let Some(key) = self.next_key(depth, is_first)? {
-            is_first = false;
-            member(key.into_text(), Member { parser: self, depth: depth + 1 })?;
-        }
-        Ok(())
-    }
-
-    /// Goes on to a member's value; `None` behind the last member. At the first call the object's brace is next.
-    fn next_key(&mut self, depth: usize, is_first: bool) -> Result<Option<Value<'a>>, JsonError> {
-        if is_first {
+        loop {
+            self.skip_commas();
+            if self.peek()? == b'}' {
+                self.at += 1;
+                return Ok(Value::Object(members));
+            }
+            let key = self.key(depth)?;
+            self.skip_space();
+            if self.peek()? != b':' {
+                return Err(JsonError::Unexpected { at: self.at });
+            }
             self.at += 1;
-        } else {
+            members.push((key, self.value(depth + 1)?));
             self.separator(b'}')?;
         }
-        self.skip_commas();
-        if self.peek()? == b'}' {
-            self.at += 1;
-            return Ok(None);
-        }
-        let key = self.key(depth)?;
-        self.skip_space();
-        if self.peek()? != b':' {
-            return Err(JsonError::Unexpected { at: self.at });
-        }
-        self.at += 1;
-        Ok(Some(key))
     }
 
     fn array(&mut self, depth: usize) -> Result<Value<'a>, JsonError> {
@@ -255,12 +189,8 @@ impl<'a> Parser<'a> {
         let mut out = Cow::Borrowed("");
         loop {
             let start = self.at;
-            while let Some(&byte) = self.bytes.get(self.at) {
-                if byte == quote || byte == b'\\' {
-                    break;
-                }
-                self.at += 1;
-            }
+            let rest = &self.bytes[start..];
+            self.at += rest.iter().position(|byte| *byte == quote || *byte == b'\\').unwrap_or(rest.len());
             // Quote and backslash are ASCII, so both ends of the run are on a character's edge.
             out += &self.text[start..self.at];
             let byte = self.peek()?;

@@ -50,18 +50,30 @@ pub(crate) fn write_number(value: i64, out: &mut impl BufMut) {
     out.put_slice(&digits[at..]);
 }
 
+/// Bytes that do not stand for themselves in a text.
+const ESCAPED: [bool; 256] = {
+    let mut escaped = [false; 256];
+    let mut byte = 0;
+    while byte < 0x20 {
+        escaped[byte] = true;
+        byte += 1;
+    }
+    escaped[b'"' as usize] = true;
+    escaped[b'\\' as usize] = true;
+    escaped[0x7F] = true;
+    escaped
+};
+
 /// Appends a quoted text; control characters, quote and backslash escaped, the rest as it is.
 pub(crate) fn write_text(text: &str, out: &mut impl BufMut) {
     out.put_u8(b'"');
     let bytes = text.as_bytes();
     let mut plain_from = 0;
-    for (at, &byte) in bytes.iter().enumerate() {
-        if byte >= 0x20 && byte != b'"' && byte != b'\\' && byte != 0x7F {
-            continue;
-        }
+    while let Some(run) = bytes[plain_from..].iter().position(|byte| ESCAPED[usize::from(*byte)]) {
+        let at = plain_from + run;
         out.put_slice(&bytes[plain_from..at]);
         plain_from = at + 1;
-        write_escape(byte, out);
+        write_escape(bytes[at], out);
     }
     out.put_slice(&bytes[plain_from..]);
     out.put_u8(b'"');

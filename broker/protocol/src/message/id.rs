@@ -28,16 +28,11 @@ impl MessageId {
 impl fmt::Display for MessageId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.host.ip() {
-            IpAddr::V4(ip) => write_hexadecimal(&ip.octets(), f)?,
-            IpAddr::V6(ip) => write_hexadecimal(&ip.octets(), f)?,
+            IpAddr::V4(ip) => write!(f, "{:08X}", ip.to_bits())?,
+            IpAddr::V6(ip) => write!(f, "{:032X}", ip.to_bits())?,
         }
-        write_hexadecimal(&i32::from(self.host.port()).to_be_bytes(), f)?;
-        write_hexadecimal(&self.offset.0.to_be_bytes(), f)
+        write!(f, "{:08X}{:016X}", self.host.port(), self.offset.0)
     }
-}
-
-fn write_hexadecimal(bytes: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    bytes.iter().try_for_each(|byte| write!(f, "{byte:02X}"))
 }
 
 impl FromStr for MessageId {

@@ -2,6 +2,7 @@
 
 use compact_str::CompactString;
 
+use crate::lossy::lossy;
 use crate::text_map::TextMap;
 
 /// Ends a name.
@@ -39,7 +40,7 @@ impl Properties {
     /// Reads the stored form; bytes that are not UTF-8 become replacement characters, as in Java.
     #[must_use]
     pub fn parse_bytes(bytes: &[u8]) -> Self {
-        Self::parse(&String::from_utf8_lossy(bytes))
+        Self::parse(&lossy(bytes))
     }
 
     /// The one-line form with its last end, as 5.x writes it.

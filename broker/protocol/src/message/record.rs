@@ -14,6 +14,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use super::hash::crc32;
 use super::sys_flag::SysFlag;
 use crate::error::RecordError;
+use crate::lossy::lossy;
 use crate::offset::{PhysicalOffset, QueueOffset};
 
 /// Offsets of the fields that stand at fixed places.
@@ -429,7 +430,7 @@ impl<'a> RecordView<'a> {
     /// What the consume queue entry of this record holds for its tags: hash of the TAGS property, 0 without one.
     #[must_use]
     pub fn tags_code(&self) -> i64 {
-        self.property(super::property::TAGS).map_or(0, |tags| super::hash::tags_code(&String::from_utf8_lossy(tags)))
+        self.property(super::property::TAGS).map_or(0, |tags| super::hash::tags_code(&lossy(tags)))
     }
 
     /// Whether the body is what was stored.
