@@ -1,8 +1,8 @@
 //! Which damage a scenario permits, so that no last good copy is destroyed unless somebody asked for it: then any loss is a bug.
 //!
 //! A scenario registers the *areas* that its system keeps in several copies: the nodes that have one, the path of the area on each,
-//! and how many copies may be damaged at one time. A fault that damages what was synced asks first. Damage that no area covers is
-//! refused, and so is damage beyond what an area permits; both are counted and change nothing.
+//! and how many copies may be damaged at one time. A fault that damages what was synced asks first, and so does one that takes a disk
+//! as a whole. Damage that no area covers is refused, and so is damage beyond what an area permits; both are counted and change nothing.
 //!
 //! ```
 //! # #[cfg(madsim)] {
@@ -78,6 +78,17 @@ impl Map {
         let mut covering = self.areas.iter().filter(|charted| charted.area.covers(node, path)).peekable();
         covering.peek().is_some() && covering.all(|charted| charted.permits(node))
     }
+
+    /// The areas that have a copy on the node.
+    fn on<'a>(&'a mut self, node: &'a str) -> impl Iterator<Item = &'a mut Charted> {
+        self.areas.iter_mut().filter(move |charted| charted.area.nodes.contains(node))
+    }
+
+    fn would_permit_loss(&self, node: &str, files: &[PathBuf]) -> bool {
+        let mut copies = self.areas.iter().filter(|charted| charted.area.nodes.contains(node)).peekable();
+        let covered = |path: &PathBuf| self.areas.iter().any(|charted| charted.area.covers(node, path));
+        copies.peek().is_some() && copies.all(|charted| charted.permits(node)) && files.iter().all(covered)
+    }
 }
 
 impl Atlas {
@@ -109,6 +120,23 @@ impl Atlas {
                 return false;
             }
             for charted in map.at(node, path) {
+                *charted.damaged.entry(node.to_owned()).or_default() += 1;
+            }
+            true
+        })
+    }
+
+    /// Asks whether everything on the node's disk may be lost, which has these files. If so, its copy of each area counts as damaged
+    /// until it is [`repaired`](Self::repaired), also of one of which no file is there yet; if not, the refusal is counted. A file
+    /// that no area covers is the only one of its kind: then it is refused.
+    pub fn permits_loss_of_disk(&self, node: &str, files: &[PathBuf]) -> bool {
+        self.charted(|map| {
+            let permitted = map.would_permit_loss(node, files);
+            if !permitted {
+                map.refused += 1;
+                return false;
+            }
+            for charted in map.on(node) {
                 *charted.damaged.entry(node.to_owned()).or_default() += 1;
             }
             true
@@ -233,6 +261,36 @@ mod tests {
         assert!(permits(&atlas, "a", LOG));
         assert!(!permits(&atlas, "b", LOG));
         assert_eq!((atlas.damaged("store").len(), atlas.damaged("log").len()), (1, 1), "a refusal damages nothing");
+    }
+
+    #[test]
+    fn a_disk_is_lost_only_where_each_of_its_areas_permits_it() {
+        let areas = || {
+            let log = Area::new("log", &["a", "b", "c"], "/store/log", 1);
+            Atlas::new().with(log).with(Area::new("index", &["a", "b"], "/store/index", 1))
+        };
+        let files = |paths: &[&str]| paths.iter().map(|path| Path::new(path).to_owned()).collect::<Vec<_>>();
+        let all = files(&[LOG, "/store/index/0"]);
+        let atlas = areas();
+        assert!(atlas.permits_loss_of_disk("a", &all));
+        assert_eq!((atlas.damaged("log"), atlas.damaged("index")), (vec!["a".to_owned()], vec!["a".to_owned()]));
+        assert!(atlas.permits_loss_of_disk("a", &[]), "nothing more can be lost there");
+        assert!(!atlas.permits_loss_of_disk("b", &all));
+        assert!(!atlas.permits_loss_of_disk("c", &files(&[LOG])) && !permits(&atlas, "c", LOG));
+        atlas.repaired("a", "log");
+        assert!(!atlas.permits_loss_of_disk("b", &all), "its index may be the last good one");
+        assert!(atlas.permits_loss_of_disk("c", &files(&[LOG])));
+        assert_eq!(atlas.refused(), 4);
+
+        let atlas = areas();
+        assert!(!atlas.permits_loss_of_disk("a", &files(&[LOG, "/identity"])), "no other node has that file");
+        assert!(!atlas.permits_loss_of_disk("d", &[]), "nobody said that this node may lose anything");
+        assert_eq!((atlas.refused(), atlas.damaged("log").len()), (2, 0));
+        assert!(atlas.permits_loss_of_disk("b", &[]), "an empty disk");
+        assert!(
+            !permits(&atlas, "a", LOG),
+            "counts as a copy that is gone: it may have been filled in the same instant"
+        );
     }
 
     #[test]

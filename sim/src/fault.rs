@@ -187,9 +187,9 @@ kinds! {
     Suspend(suspend::Suspend) = "suspend",
     /// The kernel ends the process for want of memory, again and again.
     OutOfMemory(out_of_memory::OutOfMemory) = "out_of_memory",
-    /// The node comes back with an empty disk.
+    /// The node comes back with an empty disk, if the atlas permits it.
     WipedDisk(wiped_disk::WipedDisk) = "wiped_disk",
-    /// The node comes back with a copy of a peer's disk.
+    /// The node comes back with a copy of a peer's disk, if the atlas permits that its own is lost.
     ClonedDisk(cloned_disk::ClonedDisk) = "cloned_disk",
     /// Several programs are stopped and started again in turn.
     RollingRestart(rolling_restart::RollingRestart) = "rolling_restart",

@@ -1,13 +1,15 @@
 //! The machine is replaced by one whose disk was copied from a peer, with the peer's identity and all it believes of itself.
 
-use super::wiped_disk::files;
+use super::damage::losable_disk;
 use super::{Act, stage::Stage};
 use rt::world::disk;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// Ends a node, gives it every file of another as that one's programs see them now (its page cache: a copy by `cp -r` while the other
-/// goes on; empty directories are not copied), and starts it again at the end of the fault. What was on its own disk is gone.
+/// goes on; empty directories are not copied), and starts it again at the end of the fault. What was on its own disk is gone, so the
+/// atlas must let its copies of everything be lost. They count as damaged until the scenario says that its system has repaired them: the
+/// other may have less than the node had.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClonedDisk {
@@ -25,14 +27,17 @@ impl Act for ClonedDisk {
     }
 
     async fn act(&self, stage: &Stage, lasts: Duration) -> u64 {
-        let node = stage.node(&self.node);
+        if losable_disk(stage, &self.node).is_none() {
+            return 0;
+        }
+        let (node, from) = (stage.node(&self.node), stage.node(&self.from));
         stage.take_down(&self.node, rt::world::power_loss);
-        let copies = files(stage.node(&self.from));
         disk::wipe(node);
         let mut copied = 0;
-        for (path, bytes) in &copies {
+        for path in disk::files(from) {
+            let bytes = disk::read_file(from, &path).expect("the file was just seen");
             // A disk that is full takes no more: the copy stays what it is, and the program must cope.
-            copied += u64::from(disk::write_file(node, path, bytes).is_ok());
+            copied += u64::from(disk::write_file(node, &path, &bytes).is_ok());
         }
         stage.hold(lasts).await;
         stage.bring_up(&self.node);

@@ -1,4 +1,4 @@
-//! Where a fault damages what was synced: a file that the atlas of the scenario permits.
+//! What a fault may damage of what was synced: a file, or a disk as a whole, that the atlas of the scenario permits.
 
 use super::stage::Stage;
 use rt::rand::{Rng, Stream, stream};
@@ -7,6 +7,19 @@ use std::path::PathBuf;
 
 /// Bytes that a device reads and writes as a whole.
 pub(super) const SECTOR: u64 = 512;
+
+/// The number of a run's summary that counts damages which did not come to pass.
+const REFUSED: &str = "damages refused by the atlas";
+
+/// Every file of the node, if the atlas lets its whole disk be lost. The node's program goes on meanwhile: take it down in this instant.
+pub(super) fn losable_disk(stage: &Stage, name: &str) -> Option<Vec<PathBuf>> {
+    let files = disk::files(stage.node(name));
+    if !stage.atlas().permits_loss_of_disk(name, &files) {
+        stage.count(REFUSED, 1);
+        return None;
+    }
+    Some(files)
+}
 
 /// What may be damaged: a file, and draws of places in it.
 pub(super) struct Target {
@@ -30,7 +43,7 @@ impl Target {
         files.retain(|(path, _)| atlas.would_permit(name, path));
         if files.is_empty() {
             atlas.refuse();
-            stage.count("damages refused by the atlas", 1);
+            stage.count(REFUSED, 1);
             return None;
         }
         let mut draws = stream("damage");

@@ -8,6 +8,7 @@ use rt::net::{TcpListener, TcpStream};
 use rt::world::WorldConfig;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use sim::atlas::{Area, Atlas};
 use sim::desk::Desk;
 use sim::fault::{Fault, Kind};
 use sim::history::Recorder;
@@ -111,7 +112,12 @@ async fn workload(desk: Desk, recorder: Recorder<(), u8>, faults: Vec<Fault>) {
     let boot_standby = move || drop(rt::world::spawn_on(standby, serve()));
     boot_standby();
     let observer = recorder.clone();
+    // The two machines are not copies of each other: either may lose what it has.
+    let atlas = ["server", "standby"]
+        .into_iter()
+        .fold(Atlas::new(), |atlas, node| atlas.with(Area::new(node, &[node], "/", 1)));
     let nemesis = Nemesis::new(&desk, move |node, event| observer.node(node, event))
+        .atlas(&atlas)
         .node("server", server, boot)
         .node("standby", standby, boot_standby)
         .node("client", client, || {});

@@ -1,13 +1,14 @@
 //! Faults of whole machines: suspended, out of memory, replaced, restarted in turn.
 
 use super::{at, happened};
+use crate::atlas::{Area, Atlas};
 use crate::desk::Desk;
 use crate::fault::{Fault, Moment};
 use crate::nemesis::Nemesis;
 use crate::report::Effect;
 use insta::assert_snapshot;
 use rt::time::{Instant, sleep, unix_ms};
-use rt::world::{NodeId, disk, run_test};
+use rt::world::{NodeId, WorldConfig, disk, run_test};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -18,16 +19,26 @@ fn fault(kind: Value, start: Moment, lasts_ms: u64) -> Fault {
     Fault { fault, start, lasts: Duration::from_millis(lasts_ms) }
 }
 
-/// Nodes `a` and `b` that keep a file each; what the fault did, once it has come and gone.
+/// An atlas of what the programs here keep, of which so many nodes may lose theirs.
+fn atlas(damaged_max: usize) -> Atlas {
+    Atlas::new().with(Area::new("names", &["a", "b"], "/data", damaged_max))
+}
+
+/// As [`let_loose_on`], where nothing may be lost.
 async fn let_loose(kind: Value, lasts_ms: u64) -> (Vec<Effect>, [NodeId; 2]) {
+    let_loose_on(&Desk::new(), &Atlas::new(), &[fault(kind, at(1_000), lasts_ms)]).await
+}
+
+/// Nodes `a` and `b` that keep a file each; what the faults did, once they have come and gone.
+async fn let_loose_on(desk: &Desk, atlas: &Atlas, faults: &[Fault]) -> (Vec<Effect>, [NodeId; 2]) {
     let nodes = ["a", "b"].map(rt::world::add_node);
-    let mut nemesis = Nemesis::new(&Desk::new(), |_, _| {});
+    let mut nemesis = Nemesis::new(desk, |_, _| {}).atlas(atlas);
     for (name, node) in ["a", "b"].into_iter().zip(nodes) {
         let boot = move || drop(rt::world::spawn_on(node, keep(name)));
         boot();
         nemesis = nemesis.node(name, node, boot);
     }
-    let effects = nemesis.release(&[fault(kind, at(1_000), lasts_ms)]).expect("both are known").ended().await;
+    let effects = nemesis.release(faults).expect("both are known").ended().await;
     sleep(S).await;
     (effects, nodes)
 }
@@ -98,22 +109,67 @@ fn a_machine_without_memory_kills_its_program_again_and_again() {
 #[test]
 fn a_wiped_machine_comes_back_empty() {
     run_test(|| async {
-        let (effects, nodes) = let_loose(json!({"wiped_disk": {"node": "a"}}), 2_000).await;
+        let atlas = atlas(1);
+        let wipe = fault(json!({"wiped_disk": {"node": "a"}}), at(1_000), 2_000);
+        let (effects, nodes) = let_loose_on(&Desk::new(), &atlas, &[wipe]).await;
         assert_eq!((effects[0].amount, effects[0].unit.as_str()), (1, "files lost"));
         // Its program found no directory, and made it anew.
         assert_eq!(nodes.map(name_on), ["a", "b"]);
         assert_eq!(nodes.map(rt::world::incarnation), [1, 0]);
+        assert_eq!((atlas.damaged("names"), atlas.refused()), (vec!["a".to_owned()], 0), "until it is repaired");
     });
 }
 
 #[test]
 fn a_cloned_machine_comes_back_as_its_peer() {
     run_test(|| async {
-        let (effects, nodes) = let_loose(json!({"cloned_disk": {"node": "a", "from": "b"}}), 2_000).await;
+        let atlas = atlas(1);
+        let clone = fault(json!({"cloned_disk": {"node": "a", "from": "b"}}), at(1_000), 2_000);
+        let (effects, nodes) = let_loose_on(&Desk::new(), &atlas, &[clone]).await;
         assert_eq!((effects[0].amount, effects[0].unit.as_str()), (1, "files copied"));
         assert_eq!(nodes.map(name_on), ["b", "b"]);
         assert_eq!(nodes.map(rt::world::tasks), [1, 1]);
+        assert_eq!((atlas.damaged("names"), atlas.refused()), (vec!["a".to_owned()], 0), "until it is repaired");
     });
+}
+
+/// What the two nodes keep, how often each was ended, the amounts of the effects, and the refusals that the run's summary counts.
+fn after_losses(atlas: Atlas, faults: Vec<Fault>) -> ([String; 2], [u32; 2], Vec<u64>, u64) {
+    let desk = Desk::new();
+    let inside = desk.clone();
+    let main = move || async move {
+        let (effects, nodes) = let_loose_on(&inside, &atlas, &faults).await;
+        let amounts = effects.iter().map(|effect| effect.amount).collect();
+        (nodes.map(name_on), nodes.map(rt::world::incarnation), amounts, atlas.refused())
+    };
+    let (value, report) = desk.run(WorldConfig::default(), main);
+    let value: ([String; 2], [u32; 2], Vec<u64>, u64) = value.expect("nothing goes wrong");
+    assert_eq!(report.counts.get("damages refused by the atlas").copied().unwrap_or_default(), value.3);
+    value
+}
+
+#[test]
+fn the_last_good_disk_is_neither_wiped_nor_cloned_over() {
+    let names = |names: [&str; 2]| names.map(str::to_owned);
+    let lose = |node: &str, start: u64| fault(json!({"wiped_disk": {"node": node}}), at(start), 500);
+    let clone = |node: &str, from: &str, start: u64| {
+        fault(json!({"cloned_disk": {"node": node, "from": from}}), at(start), 500)
+    };
+    // Nobody said what may be lost: the nodes are not even ended.
+    let both = || vec![lose("a", 1_000), clone("b", "a", 2_000)];
+    assert_eq!(after_losses(Atlas::new(), both()), (names(["a", "b"]), [0, 0], vec![0, 0], 2));
+    assert_eq!(after_losses(atlas(0), both()), (names(["a", "b"]), [0, 0], vec![0, 0], 2));
+    // One may be lost, again and again, and then the other is the last one.
+    let many = vec![clone("a", "b", 1_000), lose("b", 2_000), lose("a", 3_000), clone("b", "a", 4_000)];
+    assert_eq!(after_losses(atlas(1), many), (names(["a", "b"]), [2, 0], vec![1, 0, 1, 0], 2));
+    assert_eq!(after_losses(atlas(2), both()), (names(["a", "a"]), [1, 1], vec![1, 1], 0));
+    // Two at one instant: one of them.
+    let at_once = vec![lose("a", 1_000), lose("b", 1_000)];
+    let (_, incarnations, amounts, refused) = after_losses(atlas(1), at_once);
+    assert_eq!((incarnations.iter().sum::<u32>(), amounts.iter().sum::<u64>(), refused), (1, 1, 1));
+    // What the nodes keep is not what the atlas speaks of.
+    let elsewhere = Atlas::new().with(Area::new("log", &["a", "b"], "/log", 2));
+    assert_eq!(after_losses(elsewhere, both()), (names(["a", "b"]), [0, 0], vec![0, 0], 2));
 }
 
 #[test]
