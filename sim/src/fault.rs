@@ -14,6 +14,7 @@ pub mod clock_drift;
 pub mod clock_freeze;
 pub mod clock_step;
 pub mod cloned_disk;
+mod configuration;
 pub mod crash;
 pub mod crash_point;
 mod damage;
@@ -35,6 +36,7 @@ pub mod partition;
 pub mod pause;
 pub mod power_loss;
 pub mod quota;
+pub mod reconfigure;
 pub mod reorder;
 pub mod rolling_restart;
 pub mod signals;
@@ -108,6 +110,11 @@ pub(crate) trait Act {
     /// The nodes it names.
     fn nodes(&self) -> Vec<&str>;
 
+    /// The node and the configuration of it that it names.
+    fn configuration(&self) -> Option<(&str, &str)> {
+        None
+    }
+
     /// Begins, holds for `lasts` (or until all is to heal), heals, and gives the amount of its effect.
     async fn act(&self, stage: &Stage, lasts: Duration) -> u64;
 }
@@ -137,6 +144,11 @@ macro_rules! kinds {
             /// The nodes it names.
             pub fn nodes(&self) -> Vec<&str> {
                 match self { $(Kind::$variant(fault) => Act::nodes(fault),)* }
+            }
+
+            /// The node and the configuration of it that it names.
+            pub(crate) fn configuration(&self) -> Option<(&str, &str)> {
+                match self { $(Kind::$variant(fault) => Act::configuration(fault),)* }
             }
 
             async fn act(&self, stage: &Stage, lasts: Duration) -> u64 {
@@ -193,6 +205,8 @@ kinds! {
     ClonedDisk(cloned_disk::ClonedDisk) = "cloned_disk",
     /// Several programs are stopped and started again in turn.
     RollingRestart(rolling_restart::RollingRestart) = "rolling_restart",
+    /// The program is started again with another configuration, and with the first one at the end.
+    Reconfigure(reconfigure::Reconfigure) = "reconfigure",
     /// Synced sectors cannot be read until they are written again.
     LatentSectorError(latent_sector_error::LatentSectorError) = "latent_sector_error",
     /// Synced bits flip.

@@ -11,14 +11,29 @@ use rt::world::NodeId;
 use std::sync::Arc;
 use thiserror::Error;
 
-/// A schedule that names a node which nobody put on the stage.
+/// A schedule that names something which nobody put on the stage.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("fault {fault:?} names node {node:?}, which this run does not have")]
-pub struct UnknownNode {
-    /// The fault.
-    pub fault: String,
-    /// The name.
-    pub node: String,
+pub enum ScheduleError {
+    /// A node.
+    #[error("fault {fault:?} names node {node:?}, which this run does not have")]
+    UnknownNode {
+        /// The fault.
+        fault: String,
+        /// The name.
+        node: String,
+    },
+    /// A configuration that is not one of its node's, or the one that it has without faults.
+    #[error("fault {fault:?} wants configuration {configuration:?} of node {node:?}, whose other ones are {others:?}")]
+    UnknownConfiguration {
+        /// The fault.
+        fault: String,
+        /// The node.
+        node: String,
+        /// The name.
+        configuration: String,
+        /// What it could have named.
+        others: Vec<String>,
+    },
 }
 
 /// Knows the nodes and how each is started again.
@@ -36,8 +51,24 @@ impl Nemesis {
 
     /// Adds a node. `boot` starts its program, with [`rt::world::spawn_on`]; it is called after each fault that took the node down.
     #[must_use]
-    pub fn node(mut self, name: &str, node: NodeId, boot: impl Fn() + Send + Sync + 'static) -> Nemesis {
-        self.stage.add(name, node, Arc::new(boot));
+    pub fn node(self, name: &str, node: NodeId, boot: impl Fn() + Send + Sync + 'static) -> Nemesis {
+        self.configured_node(name, node, &["the only one"], move |_| boot())
+    }
+
+    /// As [`node`](Self::node), for a program that may be started with several `configurations`. `boot` is given the name of the one
+    /// that counts: the first, or what a [`reconfigure`](crate::fault::reconfigure) fault names.
+    ///
+    /// # Panics
+    /// If there is none, or two of one name.
+    #[must_use]
+    pub fn configured_node(
+        mut self,
+        name: &str,
+        node: NodeId,
+        configurations: &[&str],
+        boot: impl Fn(&str) + Send + Sync + 'static,
+    ) -> Nemesis {
+        self.stage.add(name, node, configurations, Arc::new(boot));
         self
     }
 
@@ -48,13 +79,28 @@ impl Nemesis {
         self
     }
 
-    /// Lets the faults loose; times in them count from now.
-    pub fn release(self, schedule: &[Fault]) -> Result<Loose, UnknownNode> {
-        for fault in schedule {
-            if let Some(node) = fault.fault.nodes().into_iter().find(|node| !self.stage.knows(node)) {
-                return Err(UnknownNode { fault: fault.to_string(), node: node.to_owned() });
-            }
+    /// Whether the stage has everything that the fault names.
+    fn check(&self, fault: &Fault) -> Result<(), ScheduleError> {
+        if let Some(node) = fault.fault.nodes().into_iter().find(|node| !self.stage.knows(node)) {
+            return Err(ScheduleError::UnknownNode { fault: fault.to_string(), node: node.to_owned() });
         }
+        if let Some((node, configuration)) = fault.fault.configuration()
+            && let others = self.stage.other_configurations(node)
+            && !others.iter().any(|other| other == configuration)
+        {
+            return Err(ScheduleError::UnknownConfiguration {
+                fault: fault.to_string(),
+                node: node.to_owned(),
+                configuration: configuration.to_owned(),
+                others: others.to_vec(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Lets the faults loose; times in them count from now.
+    pub fn release(self, schedule: &[Fault]) -> Result<Loose, ScheduleError> {
+        schedule.iter().try_for_each(|fault| self.check(fault))?;
         let Nemesis { stage, desk } = self;
         // Each fault has its meter before it begins: a run that ends early still tells which faults had no effect.
         let first = desk.add_effects(schedule.iter().map(Fault::no_effect_yet));

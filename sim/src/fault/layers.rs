@@ -29,16 +29,20 @@ impl<K: Ord, V: Copy> Layers<K, V> {
         layer
     }
 
+    /// What counts for the target; none where no fault has a say.
+    pub(super) fn top(&self, target: &K) -> Option<V> {
+        self.on.get(target).and_then(|on| on.values().next_back().copied())
+    }
+
     /// Takes a setting away; what counts now, or none where no fault is left.
     pub(super) fn lift(&mut self, target: K, layer: Layer) -> Option<V> {
         let on = self.on.get_mut(&target).expect("a layer is laid before it is lifted");
         let lifted = on.remove(&layer);
         assert!(lifted.is_some(), "a layer is lifted once");
-        let counts = on.values().next_back().copied();
-        if counts.is_none() {
+        if on.is_empty() {
             self.on.remove(&target);
         }
-        counts
+        self.top(&target)
     }
 }
 

@@ -1,5 +1,6 @@
 //! The nodes that faults act on, and what several faults do to one node at one time.
 
+use super::configuration::Configurations;
 use super::layers::Layers;
 use super::name_view::View;
 use super::signals::Signals;
@@ -12,7 +13,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-type Boot = Arc<dyn Fn() + Send + Sync>;
+/// Starts a program with the configuration of that name.
+type Boot = Arc<dyn Fn(&str) + Send + Sync>;
 type Observer = Arc<dyn Fn(&str, &str) + Send + Sync>;
 
 /// Everything that a fault may touch. Clones are the same stage.
@@ -29,6 +31,8 @@ pub struct Stage {
 #[derive(Clone)]
 struct Machine {
     node: NodeId,
+    /// Names of its configurations; the first counts without faults.
+    configurations: Vec<String>,
     boot: Boot,
 }
 
@@ -50,6 +54,7 @@ pub(super) struct Holds {
     pub(super) duplicate_ppm: Layers<Link, u32>,
     pub(super) reordering: Layers<Link, Reordering>,
     pub(super) names: Layers<(NodeId, String), View>,
+    pub(super) configurations: Configurations,
     /// How many packet rules faults have set so far.
     rules: u64,
 }
@@ -92,10 +97,26 @@ impl Stage {
         &self.atlas
     }
 
-    pub(crate) fn add(&mut self, name: &str, node: NodeId, boot: Boot) {
+    pub(crate) fn add(&mut self, name: &str, node: NodeId, configurations: &[&str], boot: Boot) {
+        let mut named: Vec<String> = Vec::new();
+        for configuration in configurations {
+            assert!(!named.iter().any(|other| other == configuration), "{configuration:?} of {name:?} is named twice");
+            named.push((*configuration).to_owned());
+        }
+        assert!(!named.is_empty(), "node {name:?} is started with some configuration");
         let nodes = Arc::make_mut(&mut self.nodes);
-        let before = nodes.insert(name.to_owned(), Machine { node, boot });
+        let before = nodes.insert(name.to_owned(), Machine { node, configurations: named, boot });
         assert!(before.is_none(), "node {name:?} is named twice");
+    }
+
+    /// The configurations of a node that a fault may start it with: all but the first.
+    pub(crate) fn other_configurations(&self, name: &str) -> &[String] {
+        &self.machine(name).configurations[1..]
+    }
+
+    /// The place of a configuration among those of its node.
+    pub(super) fn version(&self, name: &str, configuration: &str) -> Option<usize> {
+        self.machine(name).configurations.iter().position(|other| other == configuration)
     }
 
     pub(crate) fn knows(&self, name: &str) -> bool {
@@ -133,7 +154,7 @@ impl Stage {
         self.nodes.get(name).unwrap_or_else(|| panic!("a fault names node {name:?}, which is not on the stage"))
     }
 
-    fn held<T>(&self, change: impl FnOnce(&mut Holds) -> T) -> T {
+    pub(super) fn held<T>(&self, change: impl FnOnce(&mut Holds) -> T) -> T {
         change(&mut self.holds.lock().expect("no code that can panic runs under this lock"))
     }
 
@@ -187,8 +208,13 @@ impl Stage {
     pub(crate) fn bring_up(&self, name: &str) {
         let machine = self.machine(name);
         if self.held(|holds| release(&mut holds.down, machine.node)) {
-            self.tell(name, "starts");
-            (machine.boot)();
+            let version = self.held(|holds| holds.configurations.start(machine.node));
+            let configuration = &machine.configurations[version];
+            match version {
+                0 => self.tell(name, "starts"),
+                _ => self.tell(name, &format!("starts with configuration {configuration}")),
+            }
+            (machine.boot)(configuration);
         }
     }
 

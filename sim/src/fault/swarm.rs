@@ -19,6 +19,7 @@ use super::out_of_memory::OutOfMemory;
 use super::partition::Partition;
 use super::pause::Pause;
 use super::power_loss::PowerLoss;
+use super::reconfigure::{Ending, Reconfigure};
 use super::rolling_restart::RollingRestart;
 use super::slow_cpu::SlowCpu;
 use super::slow_disk::SlowDisk;
@@ -28,6 +29,7 @@ use super::suspend::Suspend;
 use super::wiped_disk::WipedDisk;
 use super::{Fault, Kind, Moment};
 use proptest::collection::vec;
+use proptest::prop_oneof;
 use proptest::sample::{select, subsequence};
 use proptest::strategy::{BoxedStrategy, Just, Strategy};
 use std::ops::Range;
@@ -37,7 +39,7 @@ use std::time::Duration;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Swarm {
     /// Kinds that may be switched on, by name ([`Kind::NAMES`], except `crash_point`, which needs a number that only the scenario
-    /// knows), or `open_error`, `read_error`, `write_error`: kinds of `disk_error`.
+    /// knows, and `reconfigure`, for which see [`reconfigurations`](Self::reconfigurations)), or `open_error`, `read_error`, `write_error`: kinds of `disk_error`.
     pub kinds: Vec<&'static str>,
     /// Nodes whose process, disk or clock may fail.
     pub victims: Vec<String>,
@@ -63,6 +65,25 @@ impl Swarm {
         }
         let swarm = self.clone();
         subsequence(self.kinds.clone(), 0..=self.kinds.len()).prop_flat_map(move |kinds| swarm.schedule(kinds)).boxed()
+    }
+
+    /// Restarts of one of the victims with one of the `configurations`, which each of them must have; by a crash or by a stop. A
+    /// scenario adds them to its schedule.
+    ///
+    /// # Panics
+    /// If there is no victim or no configuration.
+    pub fn reconfigurations(&self, configurations: &[&str]) -> BoxedStrategy<Fault> {
+        assert!(!self.victims.is_empty(), "faults need a victim");
+        assert!(!configurations.is_empty(), "a program is started with some configuration");
+        let configurations: Vec<String> = configurations.iter().map(|name| (*name).to_owned()).collect();
+        let stop = milliseconds(100..10_000).prop_map(|grace| Ending::Stop { grace });
+        let by = prop_oneof![Just(Ending::Crash), stop];
+        (select(self.victims.clone()), select(configurations), by, times(&self.starts), times(&self.lasts))
+            .prop_map(|(node, configuration, by, start, lasts)| {
+                let fault = Kind::Reconfigure(Reconfigure { node, configuration, by });
+                Fault { fault, start: Moment::At(start), lasts }
+            })
+            .boxed()
     }
 
     fn schedule(&self, kinds: Vec<&'static str>) -> BoxedStrategy<Vec<Fault>> {
@@ -200,6 +221,7 @@ fn milliseconds(range: Range<u64>) -> impl Strategy<Value = Duration> {
 #[cfg(test)]
 mod tests {
     use super::super::Kind;
+    use super::super::reconfigure::{Ending, Reconfigure};
     use super::Swarm;
     use crate::scenario::draw;
     use std::collections::BTreeSet;
@@ -208,7 +230,7 @@ mod tests {
     fn swarm() -> Swarm {
         let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
         Swarm {
-            kinds: Kind::NAMES.iter().copied().filter(|kind| *kind != "crash_point").collect(),
+            kinds: Kind::NAMES.iter().copied().filter(|kind| !["crash_point", "reconfigure"].contains(kind)).collect(),
             victims: names(&["a", "b"]),
             network: names(&["a", "b", "c"]),
             starts: Duration::from_secs(1)..Duration::from_secs(9),
@@ -235,6 +257,20 @@ mod tests {
             assert_eq!(back, faults);
         }
         assert_eq!(kinds.len(), swarm().kinds.len(), "{kinds:?}");
+    }
+
+    #[test]
+    fn reconfigurations_are_drawn_by_both_endings_and_survive_a_file() {
+        let strategy = swarm().reconfigurations(&["small", "large"]);
+        let mut drawn = BTreeSet::new();
+        for seed in 0..100 {
+            let fault = draw(&strategy, "reconfigurations", seed);
+            let text = serde_json::to_string(&fault).expect("plain data");
+            assert_eq!(serde_json::from_str::<super::Fault>(&text).expect("just written"), fault);
+            let Kind::Reconfigure(Reconfigure { node, configuration, by }) = fault.fault else { panic!("{text}") };
+            drawn.insert((node, configuration, by == Ending::Crash));
+        }
+        assert_eq!(drawn.len(), 8, "two nodes, two configurations, two endings: {drawn:?}");
     }
 
     #[test]

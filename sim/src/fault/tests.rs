@@ -1,4 +1,5 @@
 mod machines;
+mod reconfigure;
 
 use super::crash::Crash;
 use super::disk_error::{DiskFails, DiskOperation};

@@ -33,7 +33,7 @@ pub struct Plan {
 
 /// Each kind, ten seconds apart, for five seconds each.
 fn schedule() -> Vec<Fault> {
-    let kinds: [Value; 23] = [
+    let kinds: [Value; 24] = [
         json!({"crash": {"node": "server"}}),
         json!({"power_loss": {"node": "server"}}),
         json!({"stop": {"node": "server", "grace": "1s"}}),
@@ -57,6 +57,7 @@ fn schedule() -> Vec<Fault> {
         json!({"wiped_disk": {"node": "server"}}),
         json!({"cloned_disk": {"node": "standby", "from": "server"}}),
         json!({"rolling_restart": {"nodes": ["server", "standby"], "grace": "1s"}}),
+        json!({"reconfigure": {"node": "server", "configuration": "hasty", "by": {"stop": {"grace": "1s"}}}}),
     ];
     let fault = |(index, kind): (usize, Value)| {
         let start = if index == 1 {
@@ -70,8 +71,8 @@ fn schedule() -> Vec<Fault> {
     kinds.into_iter().enumerate().map(fault).collect()
 }
 
-/// Writes what it is told and answers; ends when it is asked to.
-async fn serve() -> io::Result<()> {
+/// Writes what it is told and answers; ends when it is asked to. It waits that long for a word.
+async fn serve(patience: Duration) -> io::Result<()> {
     let file = rt::fs::OpenOptions::new().write(true).create(true).open("/log")?;
     rt::fs::sync_dir("/").await?;
     let listener = TcpListener::bind(SocketAddr::from(([0, 0, 0, 0], 80))).await?;
@@ -82,7 +83,7 @@ async fn serve() -> io::Result<()> {
             accepted = listener.accept() => accepted?,
         };
         let mut byte = [0];
-        let read = rt::time::timeout(Duration::from_secs(1), stream.read_exact(&mut byte)).await;
+        let read = rt::time::timeout(patience, stream.read_exact(&mut byte)).await;
         if !matches!(read, Ok(Ok(_))) {
             continue;
         }
@@ -103,13 +104,14 @@ async fn ask(server: SocketAddr) -> io::Result<u8> {
 
 async fn workload(desk: Desk, recorder: Recorder<(), u8>, faults: Vec<Fault>) {
     let (server, client) = (rt::world::add_node("server"), rt::world::add_node("client"));
-    let boot = move || {
+    let boot = move |configuration: &str| {
         tracing::info!(port = 80, "server starts");
-        drop(rt::world::spawn_on(server, serve()));
+        let patience = Duration::from_millis(if configuration == "hasty" { 100 } else { 1_000 });
+        drop(rt::world::spawn_on(server, serve(patience)));
     };
-    boot();
+    boot("patient");
     let standby = rt::world::add_node("standby");
-    let boot_standby = move || drop(rt::world::spawn_on(standby, serve()));
+    let boot_standby = move || drop(rt::world::spawn_on(standby, serve(Duration::from_secs(1))));
     boot_standby();
     let observer = recorder.clone();
     // The two machines are not copies of each other: either may lose what it has.
@@ -118,7 +120,7 @@ async fn workload(desk: Desk, recorder: Recorder<(), u8>, faults: Vec<Fault>) {
         .fold(Atlas::new(), |atlas, node| atlas.with(Area::new(node, &[node], "/", 1)));
     let nemesis = Nemesis::new(&desk, move |node, event| observer.node(node, event))
         .atlas(&atlas)
-        .node("server", server, boot)
+        .configured_node("server", server, &["patient", "hasty"], boot)
         .node("standby", standby, boot_standby)
         .node("client", client, || {});
     let loose = nemesis.release(&faults).expect("all nodes are known");
