@@ -2,6 +2,7 @@
 
 use crate::fault::signals::Signals;
 use crate::history::History;
+use crate::leak;
 use crate::report::{Effect, Report};
 use crate::verdict::Violation;
 use crate::worker::NO_PANIC;
@@ -101,7 +102,10 @@ impl Desk {
         config.backtraces |= observation.backtraces;
         config.hash_payload |= observation.on_checkpoint.is_some();
         self.noted(|notes| notes.wants_history = observation.history);
+        let desk = self.clone();
         let outcome = rt::world::run(config, move || {
+            // Before every hook of the scenario, which may start the node again.
+            leak::look_at_ends(&desk);
             if let Some(hook) = observation.on_checkpoint {
                 rt::world::on_checkpoint(hook);
             }

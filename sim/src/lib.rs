@@ -16,6 +16,7 @@
 //! | [`history`] | what clients asked and were told, with virtual times |
 //! | [`fault`], [`nemesis`] | faults as data, one file a kind; the task that applies and heals them and reads their effect meters |
 //! | [`atlas`] | which damage a scenario permits |
+//! | [`leak`] | what an ended program or node leaves behind |
 //! | [`verdict`], [`checker`] | violations with evidence; generic checkers |
 //! | [`report`] | what one run hands to its parent |
 //! | [`worker`] | one forked child a seed, watched by the wall clock |
@@ -51,6 +52,8 @@ pub mod error;
 pub mod fault;
 #[cfg(madsim)]
 pub mod history;
+#[cfg(madsim)]
+pub mod leak;
 #[cfg(madsim)]
 pub mod log;
 #[cfg(madsim)]

@@ -61,7 +61,7 @@ pub mod world {
     pub use crate::sim::net::control as network;
     pub use crate::sim::net::{
         Bandwidth, DATAGRAM_OVERHEAD, Latency, NetworkConfig, NetworkEffects, Packet, PacketKind, Reordering, Rule,
-        Verdict,
+        Sockets, Verdict,
     };
     pub use crate::sim::node::NodeId;
     pub use crate::sim::policy::Policy;

@@ -16,6 +16,7 @@ mod key_value;
 #[expect(dead_code, reason = "the example's main is not a test's")]
 mod key_value_example;
 mod leaks;
+mod leftovers;
 mod mutants;
 mod network_faults;
 mod persistence_bugs;
@@ -31,7 +32,8 @@ fn registry() -> Registry {
         .with(faults::EveryFault)
         .with(faults::IdleFault);
     let registry = deaths::Death::ALL.into_iter().fold(registry, Registry::with);
-    leaks::Leak::ALL.into_iter().fold(registry, Registry::with)
+    let registry = leaks::Leak::ALL.into_iter().fold(registry, Registry::with);
+    leftovers::Leftover::ALL.into_iter().fold(registry, Registry::with)
 }
 
 const STAND: Stand = Stand::new(registry, "worker");

@@ -16,6 +16,7 @@
 //! | `listener.rs`, `stream.rs`, `halves.rs`, `udp.rs`, `waiters.rs` | what the program holds, and who waits for it |
 //! | `address.rs`, `ports.rs`, `names.rs` | who is meant; TIME_WAIT |
 //! | `config.rs`, `control.rs`, `effects.rs` | knobs, faults, and whether they did anything |
+//! | `sockets.rs` | what a node's programs hold |
 //!
 //! # Invariants
 //! - An end that is `Gone` belongs to no living application: whatever reaches it is answered with a reset, if its node answers.
@@ -40,6 +41,7 @@ mod names;
 mod pipe;
 mod ports;
 mod rule;
+mod sockets;
 mod stream;
 mod transmission;
 mod udp;
@@ -52,6 +54,7 @@ pub use halves::{OwnedReadHalf, OwnedWriteHalf};
 pub use listener::TcpListener;
 pub use names::lookup_host;
 pub use rule::{Packet, PacketKind, Rule, Verdict};
+pub use sockets::Sockets;
 pub use stream::TcpStream;
 pub use udp::UdpSocket;
 

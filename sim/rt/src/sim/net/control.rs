@@ -7,6 +7,7 @@ use super::config::{Bandwidth, Latency, Reordering};
 use super::effects::NetworkEffects;
 use super::names::Answer;
 use super::rule::Rule;
+pub use super::sockets::sockets;
 use crate::sim::node::NodeId;
 use crate::sim::trace::Event;
 use crate::sim::world::world;

@@ -119,6 +119,11 @@ impl Datagrams {
         self.sockets.get_mut(&id)
     }
 
+    /// How many sockets the node has.
+    pub(super) fn count(&self, node: NodeId) -> usize {
+        self.sockets.values().filter(|socket| socket.key.0 == node).count()
+    }
+
     fn taken(&self, node: NodeId, port: u16, scope: Scope) -> bool {
         self.bound.range(keys_of(node, port)).any(|(&(_, _, other), _)| other.overlaps(scope))
     }

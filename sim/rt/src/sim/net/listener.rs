@@ -54,6 +54,11 @@ impl Listeners {
         self.0.range(keys_of(node, port)).any(|(&(_, _, other), _)| other.overlaps(scope))
     }
 
+    /// How many of them the node has.
+    pub(super) fn count(&self, node: NodeId) -> usize {
+        self.0.keys().filter(|(owner, _, _)| *owner == node).count()
+    }
+
     /// Removes every socket of the node; the ports to be given back.
     pub(super) fn remove_node(&mut self, node: NodeId) -> Vec<u16> {
         let removed = self.0.extract_if(.., |&(owner, _, _), _| owner == node);
