@@ -31,6 +31,7 @@ pub mod simulated {
 
     /// Everything that a run depends on.
     #[derive(Debug, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields)]
     pub struct Plan {
         schedule_seed: u64,
         requests: u32,

@@ -34,6 +34,7 @@ const EVIDENCE_MAX: usize = 12;
 
 /// Everything that a run depends on.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Plan {
     schedule_seed: u64,
     /// How long until all heals.

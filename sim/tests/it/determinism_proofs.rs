@@ -36,7 +36,7 @@ fn the_same_run_in_any_directory_for_any_user_in_any_locale_and_time_zone() {
     let directories = [tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory")];
     let deep = directories[1].path().join("a directory/with a long name, spaces and ümlauts");
     std::fs::create_dir_all(&deep).expect("writable");
-    let environments: [&[(&str, &str)]; 4] = [
+    let environments: [&[(&str, &str)]; 5] = [
         &[("USER", "somebody"), ("LOGNAME", "somebody"), ("HOME", "/nonexistent")],
         &[("LANG", "tr_TR.UTF-8"), ("LC_ALL", "tr_TR.UTF-8"), ("LANGUAGE", "tr")],
         &[("TZ", "Pacific/Chatham")],
@@ -46,6 +46,7 @@ fn the_same_run_in_any_directory_for_any_user_in_any_locale_and_time_zone() {
             ("A_LONG_ONE", "0123456789012345678901234567890123456789"),
             ("RUST_LOG", "trace"),
         ],
+        &[("PROPTEST_MAX_DEFAULT_SIZE_RANGE", "3"), ("PROPTEST_RNG_SEED", "4"), ("MIMALLOC_SHOW_STATS", "1")],
     ];
     for scenario in SCENARIOS {
         let first = run(scenario, &[], directories[0].path(), &[]).0;

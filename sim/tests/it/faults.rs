@@ -26,6 +26,7 @@ use std::time::Duration;
 pub struct EveryFault;
 
 #[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Plan {
     schedule_seed: u64,
     faults: Vec<Fault>,

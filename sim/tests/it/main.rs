@@ -7,9 +7,11 @@ mod command_line;
 #[expect(dead_code, reason = "the example's main is not a test's")]
 mod counter;
 mod deaths;
+mod dependencies;
 mod determinism;
 mod determinism_proofs;
 mod disk_faults;
+mod doors;
 mod faults;
 mod key_value;
 #[path = "../../examples/key_value/main.rs"]
@@ -20,6 +22,7 @@ mod leftovers;
 mod mutants;
 mod network_faults;
 mod persistence_bugs;
+mod recorded;
 
 use sim::scenario::Registry;
 use sim::testing::Stand;
