@@ -10,6 +10,7 @@ use sim::nemesis::Nemesis;
 use sim::report::Effect;
 use std::collections::BTreeMap;
 use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// The kinds that are let loose here, and not in `faults.rs`.
@@ -135,6 +136,30 @@ fn no_more_copies_are_damaged_than_the_atlas_permits() {
         assert_eq!(atlas.refused(), refused);
         assert_eq!(effects.iter().filter(|effect| effect.amount == 0).count() as u64, refused);
     }
+}
+
+/// Names and lengths of what is durable on each node, by path.
+fn names_and_lengths(nodes: &BTreeMap<&'static str, NodeId>) -> Vec<(NodeId, PathBuf, u64)> {
+    let files = nodes.values().flat_map(|node| disk::files(*node).into_iter().map(|path| (*node, path)));
+    files.map(|(node, path)| (node, path.clone(), disk::durable_len(node, &path).expect("it was just seen"))).collect()
+}
+
+/// A file system keeps both under checksums of its own: what rots there is an error at open, which `disk_error` is.
+#[test]
+fn damage_at_rest_changes_no_name_and_no_length() {
+    let kinds = || {
+        [
+            json!({"latent_sector_error": {"node": "a", "sectors": 64}}),
+            json!({"bit_rot": {"node": "a", "bits": 64}}),
+            json!({"misdirected_write": {"node": "a"}}),
+            json!({"stale_read": {"node": "a"}}),
+        ]
+    };
+    let atlas = |damaged_max| Atlas::new().with(Area::new("store", &["a"], "/", damaged_max));
+    let (effects, damaged) = loose(&["a"], true, atlas(1), schedule(kinds()), names_and_lengths);
+    assert!(effects.iter().any(|effect| effect.amount > 0), "{effects:?}");
+    let (_, untouched) = loose(&["a"], true, atlas(0), schedule(kinds()), names_and_lengths);
+    assert_eq!(damaged, untouched);
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod command_line;
 #[path = "../../examples/counter.rs"]
 #[expect(dead_code, reason = "the example's main is not a test's")]
 mod counter;
+mod crash_states;
 mod deaths;
 mod dependencies;
 mod determinism;
