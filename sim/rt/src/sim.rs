@@ -7,7 +7,7 @@
 //! | `world.rs` | virtual time, the nodes, and what is to come; the loop's `step` |
 //! | `node.rs` | one machine: clock, timers, disk, incarnation, whether it is up, paused, doomed |
 //! | `executor.rs`, `waker.rs`, `policy.rs`, `task.rs` | tasks, which one is polled next, join handles |
-//! | `timer.rs`, `clock.rs`, `time.rs` | timers keyed by a node's local time; `Instant`, `Sleep`, `Interval` |
+//! | `timer.rs`, `due.rs`, `clock.rs`, `time.rs` | timers keyed by a node's local time, and whose is first; `Instant`, `Sleep`, `Interval` |
 //! | `crash.rs` | the one synchronous function that ends a node; crash points |
 //! | `net.rs`, `fs.rs` | the network and the disks |
 //! | `rand.rs`, `probes.rs`, `trace.rs`, `finding.rs` | entropy, marks, the hash over every event, what a panic becomes |
@@ -24,6 +24,7 @@
 pub(crate) mod clock;
 pub(crate) mod control;
 pub(crate) mod crash;
+mod due;
 mod executor;
 pub(crate) mod finding;
 pub(crate) mod fs;

@@ -105,7 +105,7 @@ pub(super) type NodeEndHook = Box<dyn FnMut(NodeEnd)>;
 /// Adds a machine that is up and runs nothing; its address is [`ip`].
 ///
 /// # Panics
-/// If the world has 254 nodes.
+/// If the world has 2,032 nodes, or one of that name.
 pub fn add_node(name: &str) -> NodeId {
     world().add_node(name)
 }
@@ -129,7 +129,7 @@ pub fn node_name(node: NodeId) -> Arc<str> {
     Arc::clone(&world().at(node).name)
 }
 
-/// The node's address: 10.0.0.1 is the world's own, the next is that of the first node added.
+/// The node's address: 10.0.0.1 is the world's own, the next is that of the first node added; 10.0.1.1 follows 10.0.0.254.
 pub fn ip(node: NodeId) -> IpAddr {
     node.ip()
 }

@@ -12,6 +12,9 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::task::Waker;
 
+/// The hosts of a network with a mask of 24 bits, without its first and its last address.
+pub(super) const NODES_PER_SUBNET: usize = 254;
+
 /// A machine of the world, by the order of [`add_node`](crate::world::add_node).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct NodeId(u16);
@@ -29,10 +32,18 @@ impl NodeId {
         usize::from(self.0)
     }
 
-    /// Its address, 10.0.0.(index + 1).
+    /// Its address: 10.0.0.(index + 1), and after 10.0.0.254 comes 10.0.1.1.
     pub fn ip(self) -> IpAddr {
-        let last = u8::try_from(self.0 + 1).expect("a world has at most 254 nodes");
-        IpAddr::V4(Ipv4Addr::new(10, 0, 0, last))
+        let (subnet, host) = (self.index() / NODES_PER_SUBNET, self.index() % NODES_PER_SUBNET);
+        let subnet = u8::try_from(subnet).expect("a world has fewer than 256 subnets");
+        let host = u8::try_from(host + 1).expect("a subnet has 254 hosts");
+        IpAddr::V4(Ipv4Addr::new(10, 0, subnet, host))
+    }
+
+    /// The index of the node with that address, whether or not there is such a node.
+    pub(super) fn index_of(ip: Ipv4Addr) -> Option<usize> {
+        let [10, 0, subnet, host @ 1..=254] = ip.octets() else { return None };
+        Some(usize::from(subnet) * NODES_PER_SUBNET + usize::from(host) - 1)
     }
 }
 

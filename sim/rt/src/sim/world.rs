@@ -1,10 +1,11 @@
 //! The world: virtual time, nodes, and the queue of things to come.
 use super::control::WorldConfig;
+use super::due::Due;
 use super::executor::Executor;
 use super::finding::{Finding, FindingKind};
 use super::fs::{Disk, DiskEvent};
 use super::net::{Net, NetworkEvent};
-use super::node::{Node, NodeId};
+use super::node::{NODES_PER_SUBNET, Node, NodeId};
 use super::probes::Probes;
 use super::rand::{Rng, Source};
 use super::timer::TimerKey;
@@ -18,8 +19,9 @@ use std::time::Duration;
 /// An instant that never comes.
 pub(crate) const NEVER: u64 = u64::MAX;
 
-/// Nodes of one world: their addresses are 10.0.0.1 to 10.0.0.254.
-pub(crate) const NODES_MAX: usize = 254;
+/// Nodes of one world: their addresses are 10.0.0.1 to 10.0.7.254 (see [`NodeId::ip`]). Room for all of them is taken at the start,
+/// which costs a run a microsecond.
+pub(crate) const NODES_MAX: usize = 8 * NODES_PER_SUBNET;
 
 thread_local! {
     static WORLD: Cell<*const World> = const { Cell::new(std::ptr::null()) };
@@ -88,8 +90,8 @@ pub(crate) struct World {
     pub(super) stray_clock_reads: Cell<u64>,
     pub(super) stray_entropy_reads: Cell<u64>,
     pub(super) caught_clock_read: RefCell<Option<String>>,
-    /// World time of each node's next timer, side by side so that a step reads a few words only.
-    pub(super) timers_due: Vec<Cell<u64>>,
+    /// World time of each node's next timer.
+    pub(super) timers_due: Due,
     pub(super) on_node_end: RefCell<Vec<super::control::NodeEndHook>>,
     pub(super) on_checkpoint: RefCell<Option<super::control::CheckpointHook>>,
     /// The streams opened so far; a draw's event names one by its index.
@@ -133,7 +135,7 @@ impl World {
                 .limits
                 .virtual_time_max
                 .map_or(NEVER, |limit| u64::try_from(limit.as_nanos()).unwrap_or(NEVER)),
-            timers_due: vec![Cell::new(NEVER); NODES_MAX],
+            timers_due: Due::new(NODES_MAX),
             on_node_end: RefCell::default(),
             on_checkpoint: RefCell::default(),
             streams: RefCell::default(),
@@ -230,24 +232,23 @@ impl World {
     /// Registers a timer of `node` for its local time `deadline`.
     pub(super) fn add_timer(&self, node: &Node, deadline: u64, waker: &Waker) -> TimerKey {
         let key = node.timers.borrow_mut().insert(deadline, waker.clone());
-        let due = &self.timers_due[node.id.index()];
         if !node.paused.get() {
-            due.set(due.get().min(node.clock.get().world(deadline)));
+            self.timers_due.set_sooner(node.id, node.clock.get().world(deadline));
         }
         key
     }
 
     /// Recomputes when `node`'s next timer fires: after a change of its timers, its clock or its pause.
     pub(super) fn refresh_timers(&self, node: &Node) {
-        self.timers_due[node.id.index()].set(node.next_timer());
+        self.timers_due.set(node.id, node.next_timer());
     }
 
     /// Moves to the next instant at which something is to happen, and lets everything of that instant happen: then the executor
     /// has all tasks that became ready together to choose from. False: nothing will ever happen.
     pub(super) fn step(&self) -> bool {
         let packet = self.coming.borrow().peek().map_or(NEVER, Entry::at);
-        let due = &self.timers_due[..self.node_count.get()];
-        let timer = due.iter().map(Cell::get).min().unwrap_or(NEVER);
+        let nodes = self.node_count.get();
+        let timer = self.timers_due.first(nodes);
         let at = packet.min(timer);
         if at == NEVER {
             return false;
@@ -259,11 +260,7 @@ impl World {
         self.advance_to(at);
         let now = self.now.get();
         if timer <= now {
-            for (index, due) in due.iter().enumerate() {
-                if due.get() <= now {
-                    self.fire_timers(self.at(NodeId::new(index)), now);
-                }
-            }
+            self.timers_due.each_due(nodes, now, |node| self.fire_timers(self.at(node), now));
         }
         if packet <= now {
             self.deliver_due(now);

@@ -22,6 +22,8 @@ mod network_udp;
 #[cfg(madsim)]
 mod probes;
 #[cfg(madsim)]
+mod scale;
+#[cfg(madsim)]
 mod time;
 #[cfg(madsim)]
 mod watch;

@@ -88,8 +88,6 @@ impl Addresses {
         if let Some(node) = self.0.get(&ip) {
             return Some(*node);
         }
-        let [10, 0, 0, last] = ip.octets() else { return None };
-        let index = usize::from(last).checked_sub(1)?;
-        (index < world.node_count()).then(|| NodeId::new(index))
+        NodeId::index_of(ip).filter(|index| *index < world.node_count()).map(NodeId::new)
     }
 }

@@ -43,22 +43,31 @@ pub(super) const MILLION: u64 = 1_000_000;
 
 const NANOS_PER_SECOND: u128 = 1_000_000_000;
 
-/// All links. The links that no fault touched cost one flag.
+/// The place of the usual link, which no fault has touched.
+const USUAL: u32 = 0;
+
+/// All links. While all are usual they cost one flag.
 #[derive(Debug)]
 pub(super) struct Fabric {
     usual: Latency,
     /// Loss of every link, added to its own.
     loss_ppm: u32,
-    /// Row `from`, column `to`; grown when a fault names a node.
+    /// The usual link, and behind it each that a fault has touched since the last healing.
     links: Vec<Link>,
+    /// Row `from`, column `to`: the place of that link. Small numbers, for a thousand nodes have a million links.
+    places: Vec<u32>,
+    /// Rows and columns; grown when a fault names a node.
     stride: usize,
+    /// How many links differ from the usual one: counted, so that a fault of one link does not look at all others.
+    unusual: usize,
     /// No link differs from the usual one.
     quiet: bool,
 }
 
 impl Fabric {
     pub(super) fn new(usual: Latency) -> Fabric {
-        Fabric { usual, loss_ppm: 0, links: Vec::new(), stride: 0, quiet: true }
+        let links = vec![Link::default()];
+        Fabric { usual, loss_ppm: 0, links, places: Vec::new(), stride: 0, unusual: 0, quiet: true }
     }
 
     /// Whether nothing differs from the usual: the fast path.
@@ -92,24 +101,19 @@ impl Fabric {
     }
 
     pub(super) fn block(&mut self, from: NodeId, to: NodeId) {
-        self.link_mut(from, to).blocks += 1;
-        self.quiet = false;
+        self.change(from, to, |link| link.blocks += 1);
     }
 
     pub(super) fn unblock(&mut self, from: NodeId, to: NodeId) {
-        let link = self.link_mut(from, to);
-        link.blocks = link.blocks.saturating_sub(1);
-        self.refresh();
+        self.change(from, to, |link| link.blocks = link.blocks.saturating_sub(1));
     }
 
     pub(super) fn set_latency(&mut self, from: NodeId, to: NodeId, latency: Option<Latency>) {
-        self.link_mut(from, to).latency = latency;
-        self.refresh();
+        self.change(from, to, |link| link.latency = latency);
     }
 
     pub(super) fn set_loss(&mut self, from: NodeId, to: NodeId, ppm: u32) {
-        self.link_mut(from, to).loss_ppm = ppm;
-        self.refresh();
+        self.change(from, to, |link| link.loss_ppm = ppm);
     }
 
     pub(super) fn set_loss_everywhere(&mut self, ppm: u32) {
@@ -118,18 +122,15 @@ impl Fabric {
     }
 
     pub(super) fn set_duplication(&mut self, from: NodeId, to: NodeId, ppm: u32) {
-        self.link_mut(from, to).duplicate_ppm = ppm;
-        self.refresh();
+        self.change(from, to, |link| link.duplicate_ppm = ppm);
     }
 
     pub(super) fn set_reordering(&mut self, from: NodeId, to: NodeId, reordering: Option<Reordering>) {
-        self.link_mut(from, to).reordering = reordering;
-        self.refresh();
+        self.change(from, to, |link| link.reordering = reordering);
     }
 
     pub(super) fn set_bandwidth(&mut self, from: NodeId, to: NodeId, bandwidth: Option<Bandwidth>) {
-        self.link_mut(from, to).bandwidth = bandwidth;
-        self.refresh();
+        self.change(from, to, |link| link.bandwidth = bandwidth);
     }
 
     /// Parts of a million of the datagrams that travel twice.
@@ -167,32 +168,55 @@ impl Fabric {
     }
 
     pub(super) fn heal(&mut self) {
-        self.links.clear();
-        self.stride = 0;
-        self.loss_ppm = 0;
-        self.quiet = true;
+        *self = Fabric::new(self.usual);
+    }
+
+    fn change(&mut self, from: NodeId, to: NodeId, change: impl FnOnce(&mut Link)) {
+        let link = self.link_mut(from, to);
+        let before = link.is_usual();
+        change(link);
+        match (before, link.is_usual()) {
+            (true, false) => self.unusual += 1,
+            (false, true) => self.unusual -= 1,
+            _ => {}
+        }
+        self.refresh();
     }
 
     fn refresh(&mut self) {
-        self.quiet = self.loss_ppm == 0 && self.links.iter().all(Link::is_usual);
+        self.quiet = self.loss_ppm == 0 && self.unusual == 0;
     }
 
-    fn link(&self, from: NodeId, to: NodeId) -> Link {
+    fn link(&self, from: NodeId, to: NodeId) -> &Link {
         let (from, to) = (from.index(), to.index());
-        if from < self.stride && to < self.stride { self.links[from * self.stride + to] } else { Link::default() }
+        let known = from < self.stride && to < self.stride;
+        let place = if known { self.places[from * self.stride + to] } else { USUAL };
+        &self.links[place as usize]
     }
 
     fn link_mut(&mut self, from: NodeId, to: NodeId) -> &mut Link {
         let (from, to) = (from.index(), to.index());
-        let need = from.max(to) + 1;
-        if need > self.stride {
-            let mut links = vec![Link::default(); need * need];
-            for (at, link) in self.links.iter().enumerate() {
-                links[at / self.stride * need + at % self.stride] = *link;
-            }
-            (self.links, self.stride) = (links, need);
+        self.grow_to(from.max(to) + 1);
+        let place = &mut self.places[from * self.stride + to];
+        if *place == USUAL {
+            *place = u32::try_from(self.links.len()).expect("links are fewer than 2^32");
+            self.links.push(Link::default());
         }
-        &mut self.links[from * self.stride + to]
+        &mut self.links[*place as usize]
+    }
+
+    /// In steps of a power of two: a fault of a node names all others one after the other.
+    fn grow_to(&mut self, nodes: usize) {
+        if nodes <= self.stride {
+            return;
+        }
+        let stride = nodes.next_power_of_two();
+        let mut places = vec![USUAL; stride * stride];
+        for row in 0..self.stride {
+            let old = &self.places[row * self.stride..][..self.stride];
+            places[row * stride..][..self.stride].copy_from_slice(old);
+        }
+        (self.places, self.stride) = (places, stride);
     }
 }
 
@@ -242,6 +266,20 @@ mod tests {
         assert_eq!(fabric.loss_ppm(node(0), node(1)), 0);
         assert_eq!(fabric.latency(node(9), node(3)), (Latency::uniform(5, 6), true));
         fabric.heal();
+        assert!(fabric.quiet());
+        assert_eq!(fabric.loss_ppm(node(1), node(0)), 0);
+    }
+
+    #[test]
+    fn a_fault_of_every_link_of_many_nodes_heals_link_by_link() {
+        let mut fabric = Fabric::new(Latency::uniform(1, 2));
+        for (from, to) in (0..300).flat_map(|from| (0..300).map(move |to| (node(from), node(to)))) {
+            fabric.block(from, to);
+        }
+        for (from, to) in (0..300).flat_map(|from| (0..300).map(move |to| (node(from), node(to)))) {
+            assert!(!fabric.quiet());
+            fabric.unblock(from, to);
+        }
         assert!(fabric.quiet());
     }
 }
