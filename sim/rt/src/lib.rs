@@ -29,6 +29,7 @@ mod sim;
 use sim as half;
 
 mod durable;
+mod keep_alive;
 mod open_options;
 pub mod probe;
 pub mod rand;
@@ -115,7 +116,10 @@ pub mod task {
 
 /// TCP, UDP, and names to addresses.
 pub mod net {
-    pub use crate::half::net::{OwnedReadHalf, OwnedWriteHalf, TcpListener, TcpStream, UdpSocket, lookup_host};
+    pub use crate::half::net::{
+        OwnedReadHalf, OwnedWriteHalf, TcpListener, TcpStream, UdpSocket, keep_alive, lookup_host, set_keep_alive,
+    };
+    pub use crate::keep_alive::KeepAlive;
 }
 
 /// Positional files. `write_at` is volatile until [`fs::File::sync_data`]; a created, renamed or removed name is volatile until

@@ -25,8 +25,32 @@ pub mod task {
 }
 
 pub mod net {
+    use crate::keep_alive::KeepAlive;
+    use socket2::{SockRef, TcpKeepalive};
     pub use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
     pub use tokio::net::{TcpListener, TcpStream, UdpSocket};
+
+    /// Turns keep-alive on, with these options and from now on, or off (`None`), as it is at first.
+    ///
+    /// # Errors
+    /// `InvalidInput`: an option out of its bounds.
+    pub fn set_keep_alive(stream: &TcpStream, options: Option<KeepAlive>) -> std::io::Result<()> {
+        let socket = SockRef::from(stream);
+        let Some(options) = options else { return socket.set_keepalive(false) };
+        let KeepAlive { idle, interval, probes } = options.checked()?;
+        let options = TcpKeepalive::new().with_time(idle).with_interval(interval).with_retries(probes);
+        socket.set_tcp_keepalive(&options)
+    }
+
+    /// As [`set_keep_alive`] left it.
+    pub fn keep_alive(stream: &TcpStream) -> std::io::Result<Option<KeepAlive>> {
+        let socket = SockRef::from(stream);
+        if !socket.keepalive()? {
+            return Ok(None);
+        }
+        let (idle, interval) = (socket.tcp_keepalive_time()?, socket.tcp_keepalive_interval()?);
+        Ok(Some(KeepAlive { idle, interval, probes: socket.tcp_keepalive_retries()? }))
+    }
 
     /// Addresses of `host` (`name:port` or `address:port`), in the resolver's order.
     pub async fn lookup_host(host: &str) -> std::io::Result<Vec<std::net::SocketAddr>> {

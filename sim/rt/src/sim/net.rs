@@ -10,6 +10,7 @@
 //! | `handshake.rs` | SYN, its answer, its retries; the accept queue |
 //! | `endpoint.rs` | reading, writing, ending, closing |
 //! | `transmission.rs` | segments, FIN, RST, windows, retransmission, time-outs |
+//! | `keep_alive.rs`, `window_probe.rs` | probes of an idle peer, and of one that has no room |
 //! | `datagram.rs` | datagrams and their sockets' buffers; ICMP's answer to one that met no socket |
 //! | `departure.rs`, `rule.rs` | what a packet faces when it leaves; rules of the experimenter |
 //! | `fabric.rs` | links: blocked, slow, lossy, narrow |
@@ -36,6 +37,7 @@ mod event;
 mod fabric;
 mod halves;
 mod handshake;
+mod keep_alive;
 mod listener;
 mod names;
 mod pipe;
@@ -46,11 +48,13 @@ mod stream;
 mod transmission;
 mod udp;
 mod waiters;
+mod window_probe;
 
 pub use config::{Bandwidth, DATAGRAM_OVERHEAD, Latency, NetworkConfig, Reordering};
 pub use effects::NetworkEffects;
 pub use event::NetworkEvent;
 pub use halves::{OwnedReadHalf, OwnedWriteHalf};
+pub use keep_alive::{keep_alive, set_keep_alive};
 pub use listener::TcpListener;
 pub use names::lookup_host;
 pub use rule::{Packet, PacketKind, Rule, Verdict};
@@ -77,6 +81,8 @@ use rule::Rules;
 pub(crate) struct Net {
     config: NetworkConfig,
     rng: Rng,
+    /// Loss of probes: they change no draw of what would travel without them.
+    probe_rng: Rng,
     connections: Connections,
     listeners: Listeners,
     datagrams: Datagrams,
@@ -96,6 +102,7 @@ impl Net {
     pub(crate) fn new(seed: u64, config: NetworkConfig) -> Net {
         Net {
             rng: Rng::new(seed, "network"),
+            probe_rng: Rng::new(seed, "probe"),
             connections: Connections::default(),
             listeners: Listeners::default(),
             datagrams: Datagrams::new(Rng::new(seed, "datagram"), config.ephemeral_ports.clone()),
@@ -126,6 +133,7 @@ impl Net {
             NetworkEvent::Reset { side, .. } => net.reset_arrives(world, id, side.into()),
             NetworkEvent::Window { side, .. } => net.window_arrives(world, id, side.into()),
             NetworkEvent::Retransmit { side, .. } => net.retransmit(world, id, side.into()),
+            NetworkEvent::KeepAlive { side, .. } => net.keep_alive_due(world, id, side.into()),
             NetworkEvent::Syn { .. } => net.syn_arrives(world, id),
             NetworkEvent::SynRetry { attempt, .. } => net.syn_again(world, id, attempt),
             NetworkEvent::SynAck { refused, .. } => net.syn_answered(world, id, refused),
@@ -184,6 +192,7 @@ impl Net {
         if !power && matches!(before, End::Open | End::SynReceived) {
             self.reset_towards(world, id, 1 - side);
         }
+        self.watch_zero_window(world, id, 1 - side);
         self.collect(id);
     }
 

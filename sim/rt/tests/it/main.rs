@@ -16,6 +16,8 @@ mod network;
 #[cfg(madsim)]
 mod network_ports;
 #[cfg(madsim)]
+mod network_probes;
+#[cfg(madsim)]
 mod network_rules;
 #[cfg(madsim)]
 mod network_udp;

@@ -1,5 +1,6 @@
 //! The slab of connections: two ends, two pipes.
 use super::event::ConnectionId;
+use super::keep_alive::Watch;
 use super::pipe::Pipe;
 use crate::sim::node::NodeId;
 use std::io;
@@ -41,6 +42,10 @@ pub(super) struct Connection {
     pub(super) ttl: [u8; 2],
     /// The side ended its stream before it saw the peer's end: it has to keep the four-tuple for a TIME_WAIT.
     pub(super) closed_first: [bool; 2],
+    /// When each side last heard of the other.
+    pub(super) heard_at: [u64; 2],
+    /// Each side's keep-alive, if it is on.
+    pub(super) keep_alive: [Option<Box<Watch>>; 2],
     pub(super) connector: Option<Waker>,
     /// No machine has the address that the client asked for.
     pub(super) nowhere: bool,

@@ -23,8 +23,24 @@ fn link(kind: u64, from: NodeId, to: NodeId) -> u64 {
     kind << 48 | (from.index() as u64) << 16 | to.index() as u64
 }
 
+/// A fault that may lose a probe begins: those who wait for room at a peer begin to ask for it.
+fn begin<T>(what: u64, work: impl FnOnce(&mut Net) -> T) {
+    with(what, work);
+    watch();
+}
+
+fn watch() {
+    let world = world();
+    world.net.borrow_mut().watch_zero_windows(world);
+}
+
 /// Blocks what travels from `from` to `to`.
 pub fn block(from: NodeId, to: NodeId) {
+    block_link(from, to);
+    watch();
+}
+
+fn block_link(from: NodeId, to: NodeId) {
     with(link(1, from, to), |net| net.fabric.block(from, to));
 }
 
@@ -35,7 +51,8 @@ pub fn unblock(from: NodeId, to: NodeId) {
 
 /// Blocks every link between nodes of different groups, both ways. Nodes in no group keep all their links.
 pub fn partition(groups: &[&[NodeId]]) {
-    between(groups, block);
+    between(groups, block_link);
+    watch();
 }
 
 /// Takes one [`partition`] of the same groups back.
@@ -58,9 +75,10 @@ fn between(groups: &[&[NodeId]], mut change: impl FnMut(NodeId, NodeId)) {
 /// Cuts `node` off from every other node, both ways.
 pub fn isolate(node: NodeId) {
     for other in others(node) {
-        block(node, other);
-        block(other, node);
+        block_link(node, other);
+        block_link(other, node);
     }
+    watch();
 }
 
 /// Takes one [`isolate`] back.
@@ -87,12 +105,12 @@ pub fn set_usual_latency(latency: Latency) {
 
 /// Loses so many segments of a million from `from` to `to`.
 pub fn set_loss(from: NodeId, to: NodeId, ppm: u32) {
-    with(link(5, from, to) ^ u64::from(ppm) << 24, |net| net.fabric.set_loss(from, to, ppm));
+    begin(link(5, from, to) ^ u64::from(ppm) << 24, |net| net.fabric.set_loss(from, to, ppm));
 }
 
 /// Loses so many segments of a million on every link, in addition to the link's own loss.
 pub fn set_loss_everywhere(ppm: u32) {
-    with(6 << 48 | u64::from(ppm), |net| net.fabric.set_loss_everywhere(ppm));
+    begin(6 << 48 | u64::from(ppm), |net| net.fabric.set_loss_everywhere(ppm));
 }
 
 /// Lets a name mean these addresses (a stale answer, a moved machine).
@@ -148,7 +166,7 @@ pub fn set_bandwidth(from: NodeId, to: NodeId, bandwidth: Option<Bandwidth>) {
 /// Asks `rule` about every packet that leaves for another node, from now on; it replaces the rule of that name. The first rule that
 /// drops or rejects decides. Packets within a node, and acknowledgements of data, are not asked about.
 pub fn set_rule(name: &str, rule: Rule) {
-    with(17 << 48 | name.len() as u64, |net| net.rules.set(name, rule));
+    begin(17 << 48 | name.len() as u64, |net| net.rules.set(name, rule));
 }
 
 /// Forgets the rule of that name, if there is one.

@@ -15,6 +15,8 @@ pub struct NetworkEffects {
     pub delayed: u64,
     /// Retransmission timers that sent again.
     pub retransmissions: u64,
+    /// Probes of an idle peer (keep-alive) or of a window without room.
+    pub probes: u64,
     /// `connect` ended with `ConnectionRefused`.
     pub connections_refused: u64,
     /// `connect` ended with `TimedOut`.

@@ -32,6 +32,8 @@ pub enum NetworkEvent {
     Window { connection: ConnectionId, side: u8 },
     /// The retransmission timer of the pipe fires.
     Retransmit { connection: ConnectionId, side: u8 },
+    /// The keep-alive timer of the end `side` fires.
+    KeepAlive { connection: ConnectionId, side: u8 },
     /// A datagram, or the message that it met no socket, arrives.
     Datagram { flight: u32 },
 }
@@ -51,7 +53,8 @@ impl NetworkEvent {
             | NetworkEvent::Fin { connection, .. }
             | NetworkEvent::Reset { connection, .. }
             | NetworkEvent::Window { connection, .. }
-            | NetworkEvent::Retransmit { connection, .. } => Some(connection),
+            | NetworkEvent::Retransmit { connection, .. }
+            | NetworkEvent::KeepAlive { connection, .. } => Some(connection),
             NetworkEvent::Datagram { .. } => None,
         }
     }

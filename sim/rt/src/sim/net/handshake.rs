@@ -36,6 +36,8 @@ impl Net {
             zero_linger: [false, false],
             ttl: [TTL, TTL],
             closed_first: [false, false],
+            heard_at: [0, 0],
+            keep_alive: [None, None],
             connector: None,
             nowhere: target.node.is_none(),
             holds_port: true,

@@ -52,6 +52,8 @@ pub(super) struct Retry {
     pub(super) doublings: u32,
     /// Since when nothing was acknowledged.
     pub(super) stalled_since: Option<u64>,
+    /// Nothing is to be sent again: the reader has no room, and is asked for some.
+    pub(super) for_window: bool,
 }
 
 impl Pipe {
@@ -109,6 +111,12 @@ impl Pipe {
     /// Bytes that may leave now without overrunning the reader's kernel.
     pub(super) fn sendable(&self, receive_buffer: usize) -> usize {
         receive_buffer.saturating_sub(self.visible + self.flying + self.consumed).min(self.unsent())
+    }
+
+    /// Something is to be sent, the sender knows all that was read, and there is no room: only the reader can change it.
+    pub(super) fn is_at_zero_window(&self, receive_buffer: usize) -> bool {
+        let news = self.flying > 0 || self.lags() || self.window_pending;
+        !news && self.unsent() > 0 && self.sendable(receive_buffer) == 0
     }
 
     pub(super) fn push(&mut self, bytes: &[u8]) {

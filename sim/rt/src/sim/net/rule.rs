@@ -19,6 +19,9 @@ pub enum PacketKind {
     Fin,
     /// The end of a connection at once.
     Reset,
+    /// A kernel asks the peer of an idle stream for a sign of life, or for room where there was none. It carries no bytes and takes no
+    /// time; its answer is an acknowledgement. [`Verdict::Later`] does nothing to it.
+    Probe,
     /// A datagram.
     Datagram,
     /// The ICMP message that a datagram met no socket.

@@ -89,6 +89,14 @@ impl TcpStream {
         Some(work(world, &mut net, usize::from(self.side)))
     }
 
+    /// As [`with`](Self::with), for what is set and read besides the bytes.
+    pub(super) fn with_connection<T>(
+        &self,
+        work: impl FnOnce(&World, &mut Net, ConnectionId, usize) -> T,
+    ) -> io::Result<T> {
+        self.with(|world, net, side| work(world, net, self.id, side)).ok_or_else(void)
+    }
+
     fn connection<'a>(&self, connections: &'a mut Connections) -> Option<&'a mut Connection> {
         connections.get(self.id)
     }

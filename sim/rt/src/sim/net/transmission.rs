@@ -2,7 +2,7 @@
 use super::connection::{End, SERVER};
 use super::departure::Departure;
 use super::event::{ConnectionId, NetworkEvent};
-use super::pipe::Fin;
+use super::pipe::{Fin, Retry};
 use super::rule::PacketKind;
 use super::{Net, SEGMENT_BYTES, Seen};
 use crate::sim::node::NodeId;
@@ -17,12 +17,17 @@ impl Net {
         let receive_buffer = self.config.receive_buffer;
         let connection = self.connections.at(id);
         let (from, to) = connection.route(side);
-        let pipe = &connection.pipe[side];
-        if pipe.retry.at.is_some() {
+        let pipe = &mut connection.pipe[side];
+        if pipe.retry.at.is_some() && !pipe.retry.for_window {
             return;
         }
         let length = pipe.sendable(receive_buffer);
-        let held_back_by_old_news = length < pipe.unsent() && pipe.lags();
+        if length > 0 && pipe.retry.for_window {
+            // There is room again.
+            pipe.retry = Retry::default();
+        }
+        let held_back = length < pipe.unsent();
+        let held_back_by_old_news = held_back && pipe.lags();
         let fin = pipe.fin == Fin::Asked && length == pipe.unsent();
         if held_back_by_old_news {
             // The reader has made room, and no later read may come to say so.
@@ -45,6 +50,8 @@ impl Net {
         }
         if fin {
             self.depart(world, id, side, (from, to), None);
+        } else if held_back {
+            self.watch_zero_window(world, id, side);
         }
     }
 
@@ -108,6 +115,8 @@ impl Net {
         }
         pipe.arrive(length, now);
         pipe.wake_reader();
+        connection.heard_at[1 - side] = now;
+        let pipe = &connection.pipe[side];
         let sender_waits = pipe.sender_waits();
         self.effects.segments_delivered += 1;
         self.acknowledge(world, id, side, (from, to));
@@ -127,6 +136,7 @@ impl Net {
         let pipe = &mut connection.pipe[side];
         pipe.fin = Fin::Arrived;
         pipe.wake_reader();
+        connection.heard_at[1 - side] = world.now.get();
         self.acknowledge(world, id, side, route);
         // An orphan whose stream has ended needs its kernel no longer, whatever the peer does.
         self.collect(id);
@@ -186,7 +196,9 @@ impl Net {
         if self.blocked(to, from) {
             self.retry_later(world, id, side);
         } else {
-            let retry = &mut self.connections.at(id).pipe[side].retry;
+            let connection = self.connections.at(id);
+            connection.heard_at[side] = world.now.get();
+            let retry = &mut connection.pipe[side].retry;
             retry.doublings = 0;
             retry.stalled_since = None;
         }
@@ -212,10 +224,14 @@ impl Net {
     }
 
     /// Starts the retransmission timer, if it does not run.
-    fn retry_later(&mut self, world: &World, id: ConnectionId, side: usize) {
+    pub(super) fn retry_later(&mut self, world: &World, id: ConnectionId, side: usize) {
         let (rto, longest) = (self.config.rto_ns, self.config.rto_ns_max);
         let now = world.now.get();
         let retry = &mut self.connections.at(id).pipe[side].retry;
+        if retry.for_window {
+            // There is more to do now than to ask for room.
+            *retry = Retry::default();
+        }
         retry.stalled_since.get_or_insert(now);
         if retry.at.is_some() {
             return;
@@ -238,11 +254,19 @@ impl Net {
             return;
         }
         pipe.retry.at = None;
+        let for_window = std::mem::take(&mut pipe.retry.for_window);
         if !matches!(connection.end[side], End::Open | End::Closed) {
             return;
         }
         if pipe.retry.stalled_since.is_some_and(|since| now - since >= limit) {
             return self.give_up(world, id, side);
+        }
+        if for_window {
+            // Otherwise there is news on its way.
+            if pipe.is_at_zero_window(self.config.receive_buffer) {
+                self.probe_window(world, id, side);
+            }
+            return;
         }
         let idle = pipe.unsent() == 0 && pipe.fin != Fin::Asked;
         self.effects.retransmissions += 1;
@@ -277,8 +301,13 @@ impl Net {
         }
     }
 
-    /// Sends a reset to the end `side`. It is not repeated: lost is lost.
+    /// Sends a reset to the end `side`. It is not repeated: lost is lost, and who still waits for room there has to ask.
     pub(super) fn reset_towards(&mut self, world: &World, id: ConnectionId, side: usize) {
+        self.send_reset(world, id, side);
+        self.watch_zero_window(world, id, side);
+    }
+
+    fn send_reset(&mut self, world: &World, id: ConnectionId, side: usize) {
         let connection = self.connections.at(id);
         let (from, to) = connection.route(1 - side);
         if connection.nowhere {
