@@ -1,5 +1,6 @@
 //! How plans are drawn from a seed: swarm style, each plan with a random subset of features and of fault kinds switched on.
 
+use crate::machines::CONFIGURATIONS;
 use crate::plan::{Clients, Cluster, Consumer, Flush, Model, Network, Operation, Plan, Policy, Replication, Schedule};
 use proptest::collection::vec;
 use proptest::prelude::{Just, Strategy, any, prop_oneof};
@@ -7,6 +8,7 @@ use proptest::sample::select;
 use proptest::strategy::BoxedStrategy;
 use sim::fault::crash_point::{Counted, CrashPoint};
 use sim::fault::name_view::{NameFailure, NameStale};
+use sim::fault::reconfigure::{Ending, Reconfigure};
 use sim::fault::swarm::Swarm;
 use sim::fault::{Fault, Kind, Moment};
 use std::time::Duration;
@@ -83,7 +85,7 @@ pub fn fail_over_profile() -> impl Strategy<Value = Plan> {
 }
 
 /// As [`fail_over_profile`], in a world where more goes wrong: firewalls, narrow links, names that do not resolve, machines that sleep,
-/// processes that run out of memory or of files, disks that fail at any operation, restarts one after the other.
+/// processes that run out of memory or of files, disks that fail at any operation, slaves with a new disk, restarts one after the other.
 pub fn hostile_profile() -> impl Strategy<Value = Plan> {
     fail_over_profile().prop_flat_map(|plan| {
         let faults = hostile_faults(&plan.cluster, &plan.clients, plan.duration);
@@ -191,9 +193,28 @@ fn faults(cluster: &Cluster, clients: &Clients, duration: Duration) -> BoxedStra
 fn hostile_faults(cluster: &Cluster, clients: &Clients, duration: Duration) -> BoxedStrategy<Vec<Fault>> {
     let anywhere = anywhere(HOSTILE_NODE_KINDS, cluster, clients, duration);
     let at_brokers = at_brokers(HOSTILE_BROKER_KINDS, cluster, &anywhere);
-    (anywhere.strategy(), at_brokers.strategy())
-        .prop_map(|(anywhere, at_brokers)| anywhere.into_iter().chain(at_brokers).collect())
+    let slaves = cluster.brokers().into_iter().filter(|node| !cluster.masters().contains(node)).collect();
+    let new_disk =
+        Swarm { kinds: vec!["wiped_disk"], victims: slaves, network: Vec::new(), faults_max: 1, ..anywhere.clone() };
+    let changed = proptest::option::weighted(0.2, configuration_change(cluster, duration));
+    (anywhere.strategy(), at_brokers.strategy(), new_disk.strategy(), changed)
+        .prop_map(|(anywhere, at_brokers, new_disk, changed)| {
+            anywhere.into_iter().chain(at_brokers).chain(new_disk).chain(changed).collect()
+        })
         .boxed()
+}
+
+/// A broker runs with another configuration for a while.
+fn configuration_change(cluster: &Cluster, duration: Duration) -> impl Strategy<Value = Fault> + use<> {
+    let by = prop_oneof![
+        Just(Ending::Crash),
+        (1_u64..10).prop_map(|grace| Ending::Stop { grace: Duration::from_secs(grace) })
+    ];
+    (select(cluster.brokers()), by, 1..duration.as_secs() - 5, 5_u64..40).prop_map(|(node, by, start, lasts)| Fault {
+        fault: Kind::Reconfigure(Reconfigure { node, configuration: CONFIGURATIONS[1].to_owned(), by }),
+        start: Moment::At(Duration::from_secs(start)),
+        lasts: Duration::from_secs(lasts),
+    })
 }
 
 /// Up to two times in which a node does not find a name server, or finds another node under its name. A name is looked up by who

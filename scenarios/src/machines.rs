@@ -3,7 +3,7 @@
 use crate::evidence::{POWER_LOST, PROCESS_ENDED, STARTED, SYNC_FAILED};
 use crate::node_config;
 use crate::operation::Recorder;
-use crate::plan::Plan;
+use crate::plan::{Cluster, Flush, Plan};
 use broker::{Config, Role};
 use rt::sync::CancellationToken;
 use rt::world::{CrashKind, NodeId};
@@ -13,6 +13,10 @@ use std::time::Duration;
 
 /// A supervisor starts a server again that long after it gave up.
 const RESTART_AFTER: Duration = Duration::from_secs(5);
+
+/// The plan's configuration, and one that an operator may change a broker to and back: synchronous flush, and reads at the slave the other
+/// way round. Its promises are no weaker than the plan's.
+pub const CONFIGURATIONS: &[&str] = &["usual", "careful"];
 
 /// Every node by name, in the order in which they were added.
 #[derive(Debug, Clone, Default)]
@@ -62,25 +66,32 @@ impl Machines {
         format!("{}:{}", self.addresses[name], node_config::BROKER_PORT)
     }
 
-    /// What starts a server node, now and after each of its ends.
+    /// What starts a server node with one of its [`CONFIGURATIONS`], now and after each of its ends.
     pub fn server_boot(
         &self,
         plan: &Plan,
         name: &str,
         recorder: &Recorder,
-    ) -> impl Fn() + Send + Sync + 'static + use<> {
-        let (role, text) = if plan.cluster.names().iter().any(|server| server == name) {
-            (Role::NameServer, node_config::name_server())
-        } else {
-            let name_servers = node_config::name_server_list(plan, &self.addresses);
-            (Role::Broker, node_config::broker(&plan.cluster, name, &name_servers, &self.addresses))
-        };
-        let config = Config::parse(&text).expect("the text is made here");
+    ) -> impl Fn(&str) + Send + Sync + 'static + use<> {
+        let (role, texts) = self.server_configurations(plan, name);
+        let configs = texts.map(|text| Config::parse(&text).expect("the text is made here"));
         let (node, name, recorder) = (self.node(name), name.to_owned(), recorder.clone());
-        move || {
+        move |configuration| {
+            let config = if configuration == CONFIGURATIONS[0] { &configs[0] } else { &configs[1] };
             // Dropping the handle leaves the task to its node.
             drop(rt::world::spawn_on(node, supervise(role, config.clone(), name.clone(), recorder.clone())));
         }
+    }
+
+    fn server_configurations(&self, plan: &Plan, name: &str) -> (Role, [String; 2]) {
+        if plan.cluster.names().iter().any(|server| server == name) {
+            return (Role::NameServer, [node_config::name_server(), node_config::name_server()]);
+        }
+        let name_servers = node_config::name_server_list(plan, &self.addresses);
+        let usual = &plan.cluster;
+        let careful = Cluster { flush: Flush::Sync, slave_read: !usual.slave_read, ..usual.clone() };
+        let text = |cluster| node_config::broker(cluster, name, &name_servers, &self.addresses);
+        (Role::Broker, [text(usual), text(&careful)])
     }
 }
 

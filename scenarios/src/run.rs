@@ -3,7 +3,7 @@
 use crate::consumers::{self, Roster};
 use crate::evidence::{Evidence, Snapshot, Work, slaves_of};
 use crate::invariant::{LIVENESS, judge};
-use crate::machines::Machines;
+use crate::machines::{CONFIGURATIONS, Machines};
 use crate::observer::Observer;
 use crate::operation::{Ask, History, Queue, Recorder, Told};
 use crate::plan::{self, Operation, Plan};
@@ -12,6 +12,7 @@ use client::{ClientInstance, Producer, ProducerConfig};
 use protocol::MessageQueue;
 use rt::sync::CancellationToken;
 use rt::world::{Buggify, Latency, NetworkConfig, Policy, WorldConfig};
+use sim::atlas::{Area, Atlas};
 use sim::desk::Desk;
 use sim::history::{OperationId, What};
 use sim::nemesis::Nemesis;
@@ -124,7 +125,7 @@ impl Run {
     async fn boot_servers(&self) -> Result<(), String> {
         let cluster = &self.plan.cluster;
         for name in cluster.names().into_iter().chain(cluster.brokers()) {
-            self.machines.server_boot(&self.plan, &name, &self.recorder)();
+            self.machines.server_boot(&self.plan, &name, &self.recorder)(CONFIGURATIONS[0]);
         }
         let booted = async {
             for master in cluster.masters() {
@@ -154,11 +155,11 @@ impl Run {
 
     fn nemesis(&self, started: Duration) -> Nemesis {
         let recorder = self.recorder.clone();
-        let mut nemesis = Nemesis::new(&self.desk, move |node, event| recorder.node(node, event));
+        let mut nemesis = Nemesis::new(&self.desk, move |node, event| recorder.node(node, event)).atlas(&self.atlas());
         let plan = &self.plan;
         for name in plan.cluster.names().into_iter().chain(plan.cluster.brokers()) {
-            nemesis =
-                nemesis.node(&name, self.machines.node(&name), self.machines.server_boot(plan, &name, &self.recorder));
+            let boot = self.machines.server_boot(plan, &name, &self.recorder);
+            nemesis = nemesis.configured_node(&name, self.machines.node(&name), CONFIGURATIONS, boot);
         }
         for name in plan.clients.producer_names() {
             let boot = producers::boot(plan, &self.machines, &name, &self.recorder, started);
@@ -169,6 +170,15 @@ impl Run {
             nemesis = nemesis.node(&name, self.machines.node(&name), boot);
         }
         nemesis
+    }
+
+    /// What a disk may lose for good: a slave's copy of what its master has.
+    fn atlas(&self) -> Atlas {
+        self.plan.cluster.masters().into_iter().fold(Atlas::new(), |atlas, master| {
+            let slaves = slaves_of(&self.plan.cluster, &master);
+            let names: Vec<&str> = slaves.iter().map(String::as_str).collect();
+            atlas.with(Area::new(&format!("slaves of {master}"), &names, "/", names.len()))
+        })
     }
 
     /// Starts producers, the tasks that let consumers come and go, and those that read committed offsets until cancelled.

@@ -6,14 +6,14 @@
 //! |---|---|---|
 //! | sync | any | nothing |
 //! | async | none | a power loss of the master within the flush window after *t*; and then everything above *m* in the log goes too |
-//! | async | `inSyncReplicas` ≥ 2 | as above, and each slave lost power within its flush window after *t* as well |
+//! | async | `inSyncReplicas` ≥ 2 | as above, and each slave lost power within its flush window after *t*, or lost its disk between *t* and the time at which the returning master could ask it |
 //!
 //! A weaker answer (flush or slave time-out) is as async flush without replication. So is any answer without `hotfireRecoverFromSlave`: by Apache's
 //! rule a master that returns without its last records does not ask for them, and its slave's copy of them is cut or overwritten. The flush window is
 //! `flushCommitLogThoroughInterval` (10 s) plus one flush and its wait; it grows by the time that a fault holds the disk.
 
 use crate::evidence::{Evidence, Send, Stored, sends, slaves_of};
-use crate::faults::disk_held;
+use crate::faults::{disk_held, wiped};
 use crate::plan::{Flush, Plan};
 use sim::verdict::Violation;
 use std::time::Duration;
@@ -23,6 +23,9 @@ pub const NAME: &str = "I1 acknowledged message survives";
 
 /// `flushCommitLogThoroughInterval` 10 s, `flushIntervalCommitLog` 0.5 s, and a second for the sync itself.
 const FLUSH_WINDOW: Duration = Duration::from_millis(11_500);
+
+/// A returning master has asked its slaves within that, or has not been able to.
+const ASK_WINDOW: Duration = Duration::from_secs(30);
 
 /// Judges a finished run.
 pub fn judge(plan: &Plan, evidence: &Evidence) -> Vec<Violation> {
@@ -56,7 +59,13 @@ fn may_be_lost(plan: &Plan, evidence: &Evidence, sends: &[Send<'_>], stored: &St
     };
     if stored.promised && plan.cluster.is_replicated_before_ack() && plan.cluster.recover_from_slave {
         let slaves = slaves_of(&plan.cluster, master);
-        if let Some(slave) = slaves.iter().find(|slave| loss_within_window(plan, evidence, slave, stored).is_none()) {
+        let back = evidence.outages(master).iter().find(|outage| outage.from == loss).and_then(|outage| outage.until);
+        let asked_by = back.unwrap_or(loss) + ASK_WINDOW;
+        let lost = |slave: &str| {
+            loss_within_window(plan, evidence, slave, stored).is_some()
+                || wiped(plan, evidence, slave, asked_by).is_some_and(|at| at >= stored.asked_at)
+        };
+        if let Some(slave) = slaves.iter().find(|slave| !lost(slave)) {
             return Err(format!("{slave} had it and did not lose power before its next sync"));
         }
     }

@@ -13,7 +13,7 @@
 //!   never skips. Messages of a lost suffix are consumed by nobody any more and do not count.
 
 use crate::evidence::{Death, Evidence, Outage, slaves_of};
-use crate::faults::disk_held;
+use crate::faults::{disk_held, wiped};
 use crate::operation::Queue;
 use crate::plan::Plan;
 use sim::verdict::Violation;
@@ -115,12 +115,13 @@ fn slave_floor(plan: &Plan, evidence: &Evidence, group: &str, queue: &Queue, out
     {
         return None;
     }
-    slaves_of(&plan.cluster, &queue.broker)
-        .iter()
-        .flat_map(|slave| evidence.commits_seen(slave, group, queue))
-        .filter(|(at, _)| *at >= outage.from && *at <= back)
-        .map(|(_, offset)| *offset)
-        .max()
+    let shown = |slave: &String| {
+        // A slave with a new disk has forgotten.
+        let from = wiped(plan, evidence, slave, back).unwrap_or_default().max(outage.from);
+        let commits = evidence.commits_seen(slave, group, queue).iter();
+        commits.filter(|(at, _)| *at >= from && *at <= back).map(|(_, offset)| *offset).max()
+    };
+    slaves_of(&plan.cluster, &queue.broker).iter().filter_map(shown).max()
 }
 
 fn not_ahead(evidence: &Evidence, group: &str, queue: &Queue) -> Vec<Violation> {

@@ -4,6 +4,8 @@ use super::{LIVENESS, judge};
 use crate::evidence::{Evidence, LogCopy, QueueContents, Snapshot, StoredKey};
 use crate::operation::{Ask, Queue, Told};
 use crate::plan::{Clients, Cluster, Consumer, Flush, Model, Network, Plan, Policy, Replication, Schedule};
+use sim::fault::wiped_disk::WipedDisk;
+use sim::fault::{Fault, Kind, Moment};
 use sim::history::{Event, OperationId, What};
 use std::time::Duration;
 
@@ -164,6 +166,26 @@ fn i1_with_a_copy_at_a_slave_both_must_lose_power() {
         .node(2.5, "broker-a-slave-1", "power lost")
         .holds(&[]);
     assert_eq!(both.verdict(&plan), CLEAN);
+}
+
+#[test]
+fn i1_a_slave_with_a_new_disk_has_no_copy() {
+    let mut plan = plan(Flush::Async, Replication::Sync { in_sync_replicas: 2 });
+    let node = "broker-a-slave-1".to_owned();
+    let fault = Kind::WipedDisk(WipedDisk { node });
+    plan.faults.push(Fault { fault, start: Moment::At(seconds(0.0)), lasts: seconds(1.0) });
+    let story = |wiped: f64| {
+        Story::default()
+            .acked(1.0, "m", 0)
+            .node(wiped, "broker-a-slave-1", "wiped_disk begins")
+            .node(2.0, "broker-a", "power lost")
+            .node(4.0, "broker-a", "started")
+            .holds(&[])
+    };
+    assert_eq!(story(1.5).verdict(&plan), CLEAN);
+    assert_eq!(story(3.0).verdict(&plan), CLEAN);
+    assert_eq!(story(0.5).verdict(&plan), ["I1 acknowledged message survives"], "it was copied to the new disk");
+    assert_eq!(story(60.0).verdict(&plan), ["I1 acknowledged message survives"], "the master had asked before");
 }
 
 #[test]

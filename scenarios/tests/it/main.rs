@@ -6,6 +6,7 @@
 mod command_line;
 mod determinism;
 mod failover;
+mod hostile;
 mod mutants;
 mod probes;
 mod progress;
