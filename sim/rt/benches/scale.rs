@@ -7,7 +7,7 @@
 //! 10 GB through one connection, a million timers, a thousand nodes. Memory is what the world's thread allocated beyond what it
 //! held before the load. Smaller loads of the same code are tests: `tests/it/scale.rs`.
 #![expect(clippy::print_stdout, reason = "a benchmark's output is what it prints")]
-#![expect(clippy::unwrap_used, reason = "a load that fails ends the benchmark")]
+#![cfg_attr(madsim, expect(clippy::unwrap_used, reason = "a load that fails ends the benchmark"))]
 
 #[cfg(not(madsim))]
 fn main() {

@@ -159,7 +159,7 @@ impl Net {
             }
         }
         if cfg!(debug_assertions) {
-            net.check_invariants();
+            net.check_invariants(world);
         }
     }
 
@@ -253,7 +253,7 @@ impl Net {
     }
 
     /// What must hold between two events.
-    fn check_invariants(&mut self) {
+    fn check_invariants(&mut self, world: &World) {
         self.connections.check_invariants();
         self.datagrams.check_invariants();
         for id in self.connections.ids() {
@@ -265,6 +265,9 @@ impl Net {
                     pipe.unsent() + pipe.flying() + pipe.unacknowledged() <= send + receive,
                     "send buffer overrun: {pipe:?}"
                 );
+            }
+            for side in 0..2 {
+                self.check_zero_window(world, id, side);
             }
         }
     }

@@ -14,6 +14,8 @@ mod executor;
 #[cfg(madsim)]
 mod network;
 #[cfg(madsim)]
+mod network_ipv6;
+#[cfg(madsim)]
 mod network_ports;
 #[cfg(madsim)]
 mod network_probes;

@@ -279,15 +279,38 @@ fn a_window_that_opens_as_usual_costs_no_probe_and_no_time() {
         let node = world::add_node("broker");
         let (mut near, mut far) = pair(node).await;
         let written = fill(&mut near).await;
-        // Some other link is slow: here an answer is no longer certain, and one probe finds it.
-        network::set_loss(NodeId::WORLD, NodeId::WORLD, 1);
+        // Another machine is cut off: no business of this one.
+        network::isolate(world::add_node("other"));
         let more = rt::task::spawn(async move { near.write_all(&[7; 8]).await.unwrap() });
         sleep(S * 100).await;
+        assert_eq!(effects().probes, 0);
+        // A lossy link makes an answer uncertain, and one that comes is enough.
+        network::set_loss(NodeId::WORLD, node, 1);
+        sleep(S * 100).await;
         assert_eq!(effects().probes, 1);
+        network::set_loss(NodeId::WORLD, node, 0);
         let start = world::elapsed();
         read_all(&mut far, written + 8).await;
         more.await.unwrap();
         assert!(world::elapsed() - start < MS * 50, "{:?}", world::elapsed() - start);
+    });
+}
+
+#[test]
+fn a_writer_without_room_learns_that_its_peer_has_given_up() {
+    world::run_test(|| async {
+        let node = world::add_node("broker");
+        let (mut near, far) = pair(node).await;
+        fill(&mut near).await;
+        set_keep_alive(&far, Some(SOON)).unwrap();
+        network::isolate(node);
+        sleep(S * 60).await;
+        network::rejoin(node);
+        network::check_invariants();
+        let (kind, after) = end_of_writing(&mut near).await;
+        assert_eq!(kind, ErrorKind::ConnectionReset);
+        assert!(after < S * 61, "{after:?}");
+        drop(far);
     });
 }
 

@@ -1,4 +1,5 @@
 //! The slab of connections: two ends, two pipes.
+use super::address::shown;
 use super::event::ConnectionId;
 use super::keep_alive::Watch;
 use super::pipe::Pipe;
@@ -33,6 +34,8 @@ pub(super) enum End {
 pub(super) struct Connection {
     pub(super) node: [NodeId; 2],
     pub(super) address: [SocketAddr; 2],
+    /// The side's socket is one of IPv6, which shows IPv4 addresses mapped.
+    pub(super) is_v6: [bool; 2],
     pub(super) end: [End; 2],
     /// `pipe[side]` carries what that side writes.
     pub(super) pipe: [Pipe; 2],
@@ -55,6 +58,11 @@ pub(super) struct Connection {
 }
 
 impl Connection {
+    /// The address of the end `of`, as the socket of `side` shows it.
+    pub(super) fn shown(&self, of: usize, side: usize) -> SocketAddr {
+        shown(self.address[of], self.is_v6[side])
+    }
+
     /// From the writer of the pipe `side` to its reader.
     #[inline]
     pub(super) fn route(&self, side: usize) -> (NodeId, NodeId) {

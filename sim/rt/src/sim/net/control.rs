@@ -11,7 +11,7 @@ pub use super::sockets::sockets;
 use crate::sim::node::NodeId;
 use crate::sim::trace::Event;
 use crate::sim::world::world;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 
 fn with<T>(what: u64, work: impl FnOnce(&mut Net) -> T) -> T {
     let world = world();
@@ -174,13 +174,22 @@ pub fn clear_rule(name: &str) {
     with(18 << 48 | name.len() as u64, |net| net.rules.clear(name));
 }
 
-/// Gives a node another address: it may bind to it, and others reach it there.
+/// Gives a node another address, of IPv4 or IPv6: it may bind to it, and others reach it there.
 ///
 /// # Panics
 /// If the address is none of an ordinary machine, or another node has it.
-pub fn add_address(node: NodeId, ip: Ipv4Addr) {
+pub fn add_address(node: NodeId, ip: impl Into<IpAddr>) {
     let world = world();
-    with(19 << 48 | node.index() as u64, |net| net.addresses.add(world, node, ip));
+    with(19 << 48 | node.index() as u64, |net| net.addresses.add(world, node, ip.into()));
+}
+
+/// Takes an address from a node, [`world::ip`](crate::world::ip) too: so it may have IPv6 only. For a node whose program has not started:
+/// streams and sockets that exist do not notice.
+///
+/// # Panics
+/// If the node does not have it.
+pub fn remove_address(node: NodeId, ip: impl Into<IpAddr>) {
+    with(20 << 48 | node.index() as u64, |net| net.addresses.remove(node, ip.into()));
 }
 
 /// Ends every fault of links and names, and every rule. Streams recover at their next retransmission, as on Linux: up to two minutes later.
@@ -204,5 +213,6 @@ pub fn connections() -> usize {
 
 /// Checks the invariants of every connection.
 pub fn check_invariants() {
-    world().net.borrow_mut().check_invariants();
+    let world = world();
+    world.net.borrow_mut().check_invariants(world);
 }

@@ -3,7 +3,7 @@
 //! A datagram that meets a full buffer is lost. One that meets no socket is answered by the node's kernel with an ICMP message, of
 //! which only a socket that is connected to that address learns (RFC 1122 §4.1.3.3, Linux without `IP_RECVERR`).
 use super::Net;
-use super::address::{Addresses, Key, Scope, keys_of};
+use super::address::{Addresses, Key, Scope, canonical, keys_of, shown};
 use super::config::DATAGRAM_OVERHEAD;
 use super::departure::Departure;
 use super::event::{NetworkEvent, SocketId};
@@ -17,19 +17,23 @@ use crate::sim::trace::Event;
 use crate::sim::world::World;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// The most that fits into an IPv4 packet behind its header and UDP's.
 const DATAGRAM_MAX: usize = 65_507;
+/// An IPv6 packet does not count its own header.
+const DATAGRAM_MAX_V6: usize = 65_527;
 
 /// A bound socket as its kernel sees it.
 #[derive(Debug)]
 pub(super) struct Socket {
     key: Key,
-    pub(super) address: SocketAddr,
-    pub(super) peer: Option<SocketAddr>,
+    /// Its own address and its peer's, canonical.
+    address: SocketAddr,
+    peer: Option<SocketAddr>,
+    is_v6: bool,
     queue: VecDeque<(SocketAddr, Vec<u8>)>,
     /// What the queue counts for.
     queued_bytes: usize,
@@ -137,7 +141,7 @@ impl Datagrams {
         source: SocketAddr,
     ) -> Option<&mut Socket> {
         let scope = addresses.scope_on(node, destination.ip())?;
-        let id = [scope, Scope::Any].iter().find_map(|scope| self.bound.get(&(node, destination.port(), *scope)))?;
+        let id = scope.servers().find_map(|scope| self.bound.get(&(node, destination.port(), scope)))?;
         self.sockets.get_mut(id).filter(|socket| socket.peer.is_none_or(|peer| peer == source))
     }
 
@@ -168,6 +172,26 @@ impl Datagrams {
 }
 
 impl Socket {
+    /// Its own address, as it shows it.
+    pub(super) fn local(&self) -> SocketAddr {
+        shown(self.address, self.is_v6)
+    }
+
+    /// Its peer, if it was connected.
+    pub(super) fn peer(&self) -> Option<SocketAddr> {
+        self.peer.map(|peer| shown(peer, self.is_v6))
+    }
+
+    /// Whether it can send there at all: the address of what is sent, canonical.
+    fn check_family(&self, to: SocketAddr) -> io::Result<SocketAddr> {
+        if to.is_ipv6() && !self.is_v6 {
+            return Err(io::Error::from_raw_os_error(libc::EAFNOSUPPORT));
+        }
+        let to = canonical(to);
+        let (_, _, scope) = self.key;
+        if scope.reaches_v4(to.is_ipv4()) { Ok(to) } else { Err(io::ErrorKind::NetworkUnreachable.into()) }
+    }
+
     /// Keeps a datagram for the application; false: there is no room.
     fn push(&mut self, source: SocketAddr, bytes: Vec<u8>, buffer: usize) -> bool {
         // As Linux: what makes the buffer overflow is still taken, the next is not.
@@ -198,7 +222,7 @@ impl Socket {
         let (source, bytes) = self.queue.front()?;
         let length = bytes.len().min(out.len());
         out[..length].copy_from_slice(&bytes[..length]);
-        let received = (length, *source);
+        let received = (length, shown(*source, self.is_v6));
         if !peek && let Some((_, bytes)) = self.queue.pop_front() {
             self.queued_bytes -= bytes.len() + DATAGRAM_OVERHEAD;
         }
@@ -225,8 +249,9 @@ impl Net {
         datagrams.bound.insert(key, id);
         let socket = Socket {
             key,
-            address: SocketAddr::new(address.ip(), port),
+            address: SocketAddr::new(address.ip().to_canonical(), port),
             peer: None,
+            is_v6: address.is_ipv6(),
             queue: VecDeque::new(),
             queued_bytes: 0,
             error: None,
@@ -241,11 +266,12 @@ impl Net {
     pub(super) fn connect_datagram(&mut self, world: &World, id: SocketId, peer: SocketAddr) -> io::Result<()> {
         let Some(socket) = self.datagrams.sockets.get_mut(&id) else { return Err(io::ErrorKind::NotConnected.into()) };
         let (node, port, scope) = socket.key;
-        let target = self.addresses.target(world, node, peer);
+        let peer = socket.check_family(peer)?;
+        let target = self.addresses.target(world, node, peer.ip())?;
         check_route(scope, node, target.node)?;
         let peer = if peer.ip().is_unspecified() { SocketAddr::new(target.source, peer.port()) } else { peer };
         socket.peer = Some(peer);
-        if scope == Scope::Any {
+        if matches!(scope, Scope::Any | Scope::AnyV4) {
             let own = self.addresses.scope_on(node, target.source).expect("a source is an address of its node");
             self.datagrams.bound.remove(&socket.key);
             socket.key = (node, port, own);
@@ -264,7 +290,9 @@ impl Net {
         bytes: &[u8],
     ) -> io::Result<usize> {
         let Some(socket) = self.datagrams.sockets.get_mut(&id) else { return Err(io::ErrorKind::NotConnected.into()) };
-        if bytes.len() > DATAGRAM_MAX {
+        let to = socket.check_family(to)?;
+        let longest = if to.is_ipv6() { DATAGRAM_MAX_V6 } else { DATAGRAM_MAX };
+        if bytes.len() > longest {
             return Err(io::Error::from_raw_os_error(libc::EMSGSIZE));
         }
         if to.port() == 0 {
@@ -273,9 +301,12 @@ impl Net {
         socket.take_error()?;
         let (here, _, scope) = socket.key;
         let local = socket.address;
-        let target = self.addresses.target(world, here, to);
+        let target = self.addresses.target(world, here, to.ip())?;
         check_route(scope, here, target.node)?;
         let Some(node) = target.node else { return Ok(bytes.len()) };
+        if matches!(scope, Scope::Loopback(IpAddr::V6(_))) && node != here {
+            return Ok(bytes.len()); // Linux sends it, and nobody takes a packet from `::1`
+        }
         let destination = if to.ip().is_unspecified() { SocketAddr::new(target.source, to.port()) } else { to };
         let ip = if local.ip().is_unspecified() { target.source } else { local.ip() };
         let source = SocketAddr::new(ip, local.port());
@@ -394,8 +425,12 @@ impl Net {
     }
 }
 
-/// A socket of 127.0.0.0/8 sends nothing to another machine (Linux: EINVAL).
+/// A socket of 127.0.0.0/8 sends nothing to another machine (Linux: EINVAL; one of `::1` is not told).
 fn check_route(scope: Scope, here: NodeId, to: Option<NodeId>) -> io::Result<()> {
     let leaves = to != Some(here);
-    if leaves && matches!(scope, Scope::Loopback(_)) { Err(io::ErrorKind::InvalidInput.into()) } else { Ok(()) }
+    if leaves && matches!(scope, Scope::Loopback(IpAddr::V4(_))) {
+        Err(io::ErrorKind::InvalidInput.into())
+    } else {
+        Ok(())
+    }
 }

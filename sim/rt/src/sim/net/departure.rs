@@ -6,8 +6,9 @@ use super::fabric::{MILLION, Queue};
 use super::rule::{Packet, PacketKind, Verdict};
 use crate::sim::world::World;
 
-/// Ethernet's share of a segment is not counted; IPv4 and TCP headers are 40 bytes.
+/// Ethernet's share of a segment is not counted; IPv4 and TCP headers are 40 bytes, those of IPv6 are 20 longer.
 const HEADER_BYTES: usize = 40;
+const HEADER_BYTES_V6: usize = 60;
 
 /// What becomes of a packet that leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +73,8 @@ impl Net {
                 return Departure::Rejected;
             }
         };
-        match self.fabric.queue(from, to, packet.length + HEADER_BYTES, world.now.get()) {
+        let header = if packet.destination.is_ipv6() { HEADER_BYTES_V6 } else { HEADER_BYTES };
+        match self.fabric.queue(from, to, packet.length + header, world.now.get()) {
             Queue::None => Departure::Travels(by_rules),
             Queue::Waits(nanos) => {
                 self.effects.queued += 1;

@@ -87,6 +87,12 @@ impl Fabric {
         if self.quiet || from == to { 0 } else { self.link(from, to).loss_ppm.saturating_add(self.loss_ppm) }
     }
 
+    /// Whether something between the two may get lost, either way.
+    pub(super) fn may_lose(&self, one: NodeId, other: NodeId) -> bool {
+        let loses = |from, to| self.blocked(from, to) || self.loss_ppm(from, to) > 0;
+        loses(one, other) || loses(other, one)
+    }
+
     /// The latency of a link and whether a fault set it.
     #[inline]
     pub(super) fn latency(&self, from: NodeId, to: NodeId) -> (Latency, bool) {

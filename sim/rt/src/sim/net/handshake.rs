@@ -1,4 +1,5 @@
 //! Connecting: a SYN and its answer take a round trip; a SYN that nothing answers is sent again, 1, 2, 4, … seconds apart.
+use super::address::canonical;
 use super::connection::{CLIENT, Connection, End, SERVER};
 use super::departure::Departure;
 use super::event::{ConnectionId, NetworkEvent};
@@ -22,14 +23,15 @@ const ANSWERS: u8 = 5;
 impl Net {
     /// Begins to connect `here` to `to`.
     pub(super) fn connect(&mut self, world: &World, here: NodeId, to: SocketAddr) -> io::Result<ConnectionId> {
-        let target = self.addresses.target(world, here, to);
+        let target = self.addresses.target(world, here, to.ip())?;
         let ip = target.source;
-        let peer = if to.ip().is_unspecified() { SocketAddr::new(ip, to.port()) } else { to };
+        let peer = if to.ip().is_unspecified() { SocketAddr::new(ip, to.port()) } else { canonical(to) };
         let port = self.ports.take(here, Some(peer), world.now.get(), |_| false);
         let port = port.ok_or(io::ErrorKind::AddrNotAvailable)?;
         let id = self.connections.insert(Connection {
             node: [here, target.node.unwrap_or(here)],
             address: [SocketAddr::new(ip, port), peer],
+            is_v6: [to.is_ipv6(), peer.is_ipv6()],
             end: [End::Connecting, End::Connecting],
             pipe: [Pipe::new(), Pipe::new()],
             nodelay: [false, false],
@@ -204,7 +206,9 @@ impl Net {
         match self.listeners.serving(&self.addresses, node, address) {
             Some(listener) => {
                 listener.push(id);
-                self.connections.at(id).end[SERVER] = End::Open;
+                let connection = self.connections.at(id);
+                connection.is_v6[SERVER] = listener.is_v6;
+                connection.end[SERVER] = End::Open;
             }
             None => {
                 self.connections.at(id).end[SERVER] = End::Gone;

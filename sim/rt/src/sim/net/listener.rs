@@ -17,6 +17,8 @@ use std::task::{Context, Poll};
 pub(super) struct Listener {
     queue: VecDeque<ConnectionId>,
     waiters: Waiters,
+    /// It is a socket of IPv6, and so are those that it accepts.
+    pub(super) is_v6: bool,
     /// Its port number was drawn and is to be given back; one that was asked for may also be a connection's.
     holds_port: bool,
 }
@@ -45,8 +47,7 @@ impl Listeners {
         address: SocketAddr,
     ) -> Option<&mut Listener> {
         let scope = addresses.scope_on(node, address.ip())?;
-        let exact = (node, address.port(), scope);
-        let key = if self.0.contains_key(&exact) { exact } else { (node, address.port(), Scope::Any) };
+        let key = scope.servers().map(|scope| (node, address.port(), scope)).find(|key| self.0.contains_key(key))?;
         self.0.get_mut(&key)
     }
 
@@ -81,7 +82,8 @@ impl Net {
             port => port,
         };
         let key = (node, port, scope);
-        self.listeners.0.insert(key, Listener { queue: VecDeque::new(), waiters: Waiters::default(), holds_port });
+        let (queue, is_v6) = (VecDeque::new(), address.is_ipv6());
+        self.listeners.0.insert(key, Listener { queue, waiters: Waiters::default(), is_v6, holds_port });
         Ok((key, SocketAddr::new(address.ip(), port)))
     }
 
@@ -113,7 +115,7 @@ pub struct TcpListener {
 }
 
 impl TcpListener {
-    /// Listens on `address`: the node's own, 0.0.0.0 or 127.0.0.1; port 0 means any free one.
+    /// Listens on `address`: the node's own, 0.0.0.0, `::` (which serves IPv4 too), 127.0.0.1 or `::1`; port 0 means any free one.
     ///
     /// # Errors
     /// `AddrNotAvailable`: not an address of this node. `AddrInUse`: somebody on this node listens there.
@@ -150,7 +152,7 @@ impl TcpListener {
         let listener = net.listeners.0.get_mut(&self.key).expect("it listens while this handle serves");
         while let Some(id) = listener.queue.pop_front() {
             if let Some(connection) = net.connections.get(id) {
-                let peer = connection.address[CLIENT];
+                let peer = connection.shown(CLIENT, SERVER);
                 return Poll::Ready(Ok((TcpStream::new(id, SERVER, self.key.0, self.incarnation), peer)));
             }
         }

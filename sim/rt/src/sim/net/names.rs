@@ -35,7 +35,8 @@ impl Names {
     }
 }
 
-/// Addresses of `host` (`name:port` or `address:port`): a node's name gives its address, unless the run says otherwise.
+/// Addresses of `host` (`name:port` or `address:port`): a node's name gives its first address, and those of IPv6 behind it, unless the
+/// run says otherwise.
 ///
 /// # Errors
 /// `InvalidInput`: no port. Any other: no such name.
@@ -63,7 +64,7 @@ pub async fn lookup_host(host: &str) -> io::Result<Vec<SocketAddr>> {
     }
     let node = (0..world.node_count()).map(NodeId::new).find(|node| *world.at(*node).name == *name);
     match node {
-        Some(node) => Ok(vec![SocketAddr::new(node.ip(), port)]),
+        Some(node) => Ok(net.addresses.named(node).map(|ip| SocketAddr::new(ip, port)).collect()),
         None => Err(io::Error::other(format!("failed to look up {name}"))),
     }
 }

@@ -35,7 +35,7 @@ impl TcpStream {
     ///
     /// # Errors
     /// `ConnectionRefused`: nobody listens there. `TimedOut`: nothing answered any SYN (63 seconds by default).
-    /// `AddrNotAvailable`: the node has no free port.
+    /// `AddrNotAvailable`: the node has no free port. `NetworkUnreachable`: it has no address of that family.
     pub async fn connect(to: SocketAddr) -> io::Result<TcpStream> {
         // `&World` is not Send: it must not live across an await.
         let stream = {
@@ -103,14 +103,14 @@ impl TcpStream {
 
     /// Its own address.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.with(|_, net, side| net.connections.at(self.id).address[side]).ok_or_else(void)
+        self.with(|_, net, side| net.connections.at(self.id).shown(side, side)).ok_or_else(void)
     }
 
     /// The address of the other end; `NotConnected` after a reset or a time-out.
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
         let peer = self.with(|_, net, side| {
             let connection = net.connections.at(self.id);
-            (connection.end[side] == End::Open).then_some(connection.address[1 - side])
+            (connection.end[side] == End::Open).then(|| connection.shown(1 - side, side))
         });
         peer.flatten().ok_or_else(void)
     }

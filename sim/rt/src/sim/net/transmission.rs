@@ -349,12 +349,13 @@ impl Net {
     }
 
     /// Ends the end `side` with an error that its application is told once.
-    pub(super) fn fail(&mut self, _world: &World, id: ConnectionId, side: usize, kind: io::ErrorKind) {
+    pub(super) fn fail(&mut self, world: &World, id: ConnectionId, side: usize, kind: io::ErrorKind) {
         let connection = self.connections.at(id);
         debug_assert!(matches!(connection.end[side], End::Open | End::Connecting));
         connection.end[side] = End::Failed(Some(kind));
         connection.pipe[side].forget_unsent();
         connection.wake_all();
+        self.watch_zero_window(world, id, 1 - side);
     }
 
     /// Lets the writer learn, one latency from now, what was received and read: for a writer that waits for it.

@@ -19,7 +19,8 @@ pub struct UdpSocket {
 }
 
 impl UdpSocket {
-    /// Binds to `address`: one of the node's own, 0.0.0.0 or of 127.0.0.0/8; port 0 means any free one.
+    /// Binds to `address`: one of the node's own, 0.0.0.0, `::` (which serves IPv4 too), `::1` or of 127.0.0.0/8; port 0 means any
+    /// free one.
     ///
     /// # Errors
     /// `AddrNotAvailable`: not an address of this node. `AddrInUse`: a socket on this node has it, or no port is free.
@@ -48,12 +49,12 @@ impl UdpSocket {
 
     /// Its own address; after [`connect`](Self::connect) the one that leads to the peer.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.with_socket(|socket| socket.address)
+        self.with_socket(|socket| socket.local())
     }
 
     /// The address that it was connected to; `NotConnected` if none.
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
-        self.with_socket(|socket| socket.peer)?.ok_or_else(void)
+        self.with_socket(|socket| socket.peer())?.ok_or_else(void)
     }
 
     /// Fixes the peer: only its datagrams are received from now on, and [`send`](Self::send) sends to it. Nothing is sent.
@@ -76,7 +77,8 @@ impl UdpSocket {
     /// Sends a datagram. That it is lost on the way, or that no machine has the address, is no error.
     ///
     /// # Errors
-    /// EMSGSIZE: longer than 65,507 bytes. `ConnectionRefused`: the peer of a connected socket answered an *earlier* datagram that
+    /// EMSGSIZE: longer than 65,507 bytes (65,527 to an IPv6 address). EAFNOSUPPORT: the socket is one of IPv4 and the address is not.
+    /// `NetworkUnreachable`: the node has no address of that family. `ConnectionRefused`: the peer of a connected socket answered an *earlier* datagram that
     /// nobody is there; this one was not sent. `InvalidInput`: port 0.
     pub async fn send_to(&self, bytes: &[u8], to: SocketAddr) -> io::Result<usize> {
         self.send_or_end(|| self.try_send_to(bytes, to)).await
@@ -93,7 +95,7 @@ impl UdpSocket {
 
     /// As [`send`](Self::send). It never has to wait.
     pub fn try_send(&self, bytes: &[u8]) -> io::Result<usize> {
-        let peer = self.with_socket(|socket| socket.peer)?;
+        let peer = self.with_socket(|socket| socket.peer())?;
         self.try_send_to(bytes, peer.ok_or_else(|| io::Error::from_raw_os_error(libc::EDESTADDRREQ))?)
     }
 

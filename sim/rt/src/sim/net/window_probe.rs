@@ -2,8 +2,9 @@
 //!
 //! Linux asks the peer for room again and again, 200 ms to two minutes apart, as long as it takes. Here nobody asks while it is
 //! certain that an answer would come and say nothing new: no event, and a run in which two programs wait for each other's reading is
-//! still a deadlock. Asking begins when an answer is no longer certain (the peer's end is gone, its node is dark, a fault of links or a rule
-//! is in force), backs off like a retransmission, and ends with the first answer, or with `TimedOut` like a retransmission.
+//! still a deadlock. Asking begins when an answer is no longer certain (the peer's end is gone, its node is dark, the link may lose something, a
+//! rule is in force), backs off like a retransmission, and ends with the first answer, or with `TimedOut` like a retransmission. (A rule
+//! that changes its mind by itself later on is not noticed, before the reader has made room.)
 use super::Net;
 use super::connection::End;
 use super::event::ConnectionId;
@@ -97,12 +98,27 @@ impl Net {
 
     fn watch_unless_certain(&mut self, world: &World, id: ConnectionId, side: usize) {
         let connection = self.connections.at(id);
+        let (from, to) = connection.route(side);
         let sends = matches!(connection.end[side], End::Open | End::Closed);
         let known = !matches!(connection.end[1 - side], End::Gone | End::Failed(_));
-        let up = world.at(connection.node[1 - side]).up.get();
-        let certain = known && up && self.fabric.quiet() && self.rules.is_empty();
+        let passes = self.rules.is_empty() && !self.fabric.may_lose(from, to);
+        let certain = known && passes && world.at(to).up.get();
         if sends && !certain {
             self.ask_later(world, id, side);
+        }
+    }
+
+    /// Who waits for room at a peer that cannot answer has a timer.
+    pub(super) fn check_zero_window(&mut self, world: &World, id: ConnectionId, side: usize) {
+        let connection = self.connections.at(id);
+        let (from, to) = connection.route(side);
+        let sends = matches!(connection.end[side], End::Open | End::Closed);
+        let known = !matches!(connection.end[1 - side], End::Gone | End::Failed(_));
+        let pipe = &connection.pipe[side];
+        if sends && pipe.is_at_zero_window(self.config.receive_buffer) && pipe.retry.at.is_none() {
+            assert!(known && world.at(to).up.get(), "waits for room at nobody: {pipe:?}");
+            let blocked = self.fabric.blocked(from, to) || self.fabric.blocked(to, from);
+            assert!(!blocked, "waits for room behind a block: {pipe:?}");
         }
     }
 

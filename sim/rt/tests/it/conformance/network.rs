@@ -1,5 +1,6 @@
 //! TCP as a program sees it. Below: what tokio adds to reading and writing, errors and addresses, and UDP.
 mod addresses;
+mod ipv6;
 mod keep_alive;
 mod stream;
 mod udp;
