@@ -37,7 +37,8 @@ impl LeakCheck {
     }
 
     /// As [`rt::world::spawn_on`], for the only program of its node. What is left of it after it has returned is noted as a violation,
-    /// with node and time; then, as without the check, it stays. A program that does not return is not looked at: a crash ends it.
+    /// with node and time; then, as without the check, it stays. A program that does not return is not looked at: a crash ends it. Nor is
+    /// one that returns so late that the run ends before its time is over.
     pub fn spawn_on<F>(&self, node: NodeId, program: F) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
@@ -131,7 +132,8 @@ impl fmt::Display for Held {
 mod tests {
     use super::{NOTHING_LEFT, look_at_ends};
     use crate::desk::Desk;
-    use rt::world::{WorldConfig, add_node, crash, on_node_end, spawn_on};
+    use rt::world::{WorldConfig, add_node, crash, on_node_end, power_loss, spawn_on};
+    use std::time::Duration;
 
     /// What the world makes impossible is planted here: somebody puts a task onto the node before the look.
     #[test]
@@ -145,12 +147,34 @@ mod tests {
             });
             look_at_ends(&inside);
             drop(spawn_on(node, std::future::pending::<()>()));
-            rt::time::sleep(std::time::Duration::from_millis(1_500)).await;
+            rt::time::sleep(Duration::from_millis(1_500)).await;
             crash(node);
         };
         let (_, report) = desk.run(WorldConfig::default(), main);
         let [violation] = report.violations.as_slice() else { panic!("{:?}", report.violations) };
         assert_eq!(violation.invariant, NOTHING_LEFT);
         insta::assert_snapshot!(violation.summary, @"node server at 1.500000 s: it was ended (Process), and it still holds tasks: 1");
+    }
+
+    /// A world of a desk, where each end is looked at, and one without desk: the same events.
+    #[test]
+    fn the_look_after_each_end_changes_nothing() {
+        async fn ends() {
+            let node = add_node("server");
+            for end in [crash, power_loss, crash] {
+                let write = async {
+                    let file =
+                        rt::fs::OpenOptions::new().write(true).create(true).open("/log").expect("there is space");
+                    file.write_at(b"something", 0).expect("there is space");
+                    std::future::pending::<()>().await;
+                };
+                drop(spawn_on(node, write));
+                rt::time::sleep(Duration::from_secs(1)).await;
+                end(node);
+            }
+        }
+        let (_, looked) = Desk::new().run(WorldConfig::default(), ends);
+        let plain = rt::world::run(WorldConfig::default(), ends);
+        assert_eq!((looked.hash, looked.events), (plain.hash, plain.events));
     }
 }
