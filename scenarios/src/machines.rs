@@ -7,12 +7,17 @@ use crate::plan::{Cluster, Flush, Plan};
 use broker::{Config, Role};
 use rt::sync::CancellationToken;
 use rt::world::{CrashKind, NodeId};
+use sim::desk::Desk;
+use sim::leak::LeakCheck;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
 /// A supervisor starts a server again that long after it gave up.
 const RESTART_AFTER: Duration = Duration::from_secs(5);
+
+/// A server that was asked to stop and has returned has given everything back within that.
+const STOPPED_WITHIN: Duration = Duration::from_secs(1);
 
 /// The plan's configuration, and one that an operator may change a broker to and back: synchronous flush, and reads at the slave the other
 /// way round. Its promises are no weaker than the plan's.
@@ -72,14 +77,16 @@ impl Machines {
         plan: &Plan,
         name: &str,
         recorder: &Recorder,
+        desk: &Desk,
     ) -> impl Fn(&str) + Send + Sync + 'static + use<> {
+        let leaks = LeakCheck::new(desk, STOPPED_WITHIN);
         let (role, texts) = self.server_configurations(plan, name);
         let configs = texts.map(|text| Config::parse(&text).expect("the text is made here"));
         let (node, name, recorder) = (self.node(name), name.to_owned(), recorder.clone());
         move |configuration| {
             let config = if configuration == CONFIGURATIONS[0] { &configs[0] } else { &configs[1] };
             // Dropping the handle leaves the task to its node.
-            drop(rt::world::spawn_on(node, supervise(role, config.clone(), name.clone(), recorder.clone())));
+            drop(leaks.spawn_on(node, supervise(role, config.clone(), name.clone(), recorder.clone())));
         }
     }
 

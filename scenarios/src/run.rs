@@ -125,7 +125,7 @@ impl Run {
     async fn boot_servers(&self) -> Result<(), String> {
         let cluster = &self.plan.cluster;
         for name in cluster.names().into_iter().chain(cluster.brokers()) {
-            self.machines.server_boot(&self.plan, &name, &self.recorder)(CONFIGURATIONS[0]);
+            self.machines.server_boot(&self.plan, &name, &self.recorder, &self.desk)(CONFIGURATIONS[0]);
         }
         let booted = async {
             for master in cluster.masters() {
@@ -158,7 +158,7 @@ impl Run {
         let mut nemesis = Nemesis::new(&self.desk, move |node, event| recorder.node(node, event)).atlas(&self.atlas());
         let plan = &self.plan;
         for name in plan.cluster.names().into_iter().chain(plan.cluster.brokers()) {
-            let boot = self.machines.server_boot(plan, &name, &self.recorder);
+            let boot = self.machines.server_boot(plan, &name, &self.recorder, &self.desk);
             nemesis = nemesis.configured_node(&name, self.machines.node(&name), CONFIGURATIONS, boot);
         }
         for name in plan.clients.producer_names() {
