@@ -195,7 +195,7 @@ fn hostile_faults(cluster: &Cluster, clients: &Clients, duration: Duration) -> B
     let at_brokers = at_brokers(HOSTILE_BROKER_KINDS, cluster, &anywhere);
     let slaves = cluster.brokers().into_iter().filter(|node| !cluster.masters().contains(node)).collect();
     let new_disk =
-        Swarm { kinds: vec!["wiped_disk"], victims: slaves, network: Vec::new(), faults_max: 1, ..anywhere.clone() };
+        Swarm { kinds: SLAVE_KINDS.to_vec(), victims: slaves, network: Vec::new(), faults_max: 1, ..anywhere.clone() };
     let changed = proptest::option::weighted(0.2, configuration_change(cluster, duration));
     (anywhere.strategy(), at_brokers.strategy(), new_disk.strategy(), changed)
         .prop_map(|(anywhere, at_brokers, new_disk, changed)| {
@@ -289,6 +289,9 @@ const HOSTILE_NODE_KINDS: &[&str] = &[
     "swizzle_clog",
     "bandwidth",
 ];
+
+/// Kinds that take from a disk what it was told to keep: a slave's, which is a copy.
+const SLAVE_KINDS: &[&str] = &["wiped_disk", "bit_rot", "latent_sector_error", "misdirected_write", "stale_read"];
 
 /// Kinds that hit brokers of a hostile world.
 const HOSTILE_BROKER_KINDS: &[&str] =

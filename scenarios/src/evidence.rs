@@ -67,6 +67,8 @@ pub struct Snapshot {
     pub owners: BTreeMap<String, BTreeMap<String, Vec<Queue>>>,
     /// End of each broker node's log, as its disk shows it; absent while the node is down.
     pub log_ends: BTreeMap<String, i64>,
+    /// Nodes whose disk is damaged.
+    pub damaged: BTreeSet<String>,
     /// Offset behind the last message of each queue, at its master; absent while it does not answer.
     pub queue_ends: BTreeMap<Queue, i64>,
     /// Bytes of each master's log that its queues do not show yet; absent while it does not answer.

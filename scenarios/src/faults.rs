@@ -29,12 +29,6 @@ fn holds_disk(fault: &Fault, node: &str) -> bool {
     holds && fault.fault.nodes().contains(&node)
 }
 
-/// Since when the node has had what its disk holds now, as of `by`: the last time at which its disk was emptied.
-pub fn wiped(plan: &Plan, evidence: &Evidence, node: &str, by: Duration) -> Option<Duration> {
-    let wipes = plan.faults.iter().filter(|fault| matches!(&fault.fault, Kind::WipedDisk(wiped) if wiped.node == node));
-    wipes.flat_map(|fault| evidence.fault_times(fault)).map(|(begin, _)| begin).filter(|begin| *begin <= by).max()
-}
-
 /// Whether anything in `from..until` may have kept this broker from its slaves or from the name servers: a fault that was on, or a
 /// broker or name server that was down.
 pub fn disturbs_between(plan: &Plan, evidence: &Evidence, from: Duration, until: Duration, broker: &str) -> bool {

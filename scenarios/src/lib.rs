@@ -24,6 +24,7 @@ compile_error!(
 );
 
 pub mod consumers;
+pub mod disk_losses;
 pub mod draw;
 pub mod evidence;
 pub mod faults;

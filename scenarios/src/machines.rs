@@ -1,17 +1,22 @@
 //! The nodes of a run, and the servers on them: each boots through [`broker::run`], as in production.
 
+use crate::disk_losses::STORE_REPLACED;
 use crate::evidence::{POWER_LOST, PROCESS_ENDED, STARTED, SYNC_FAILED};
 use crate::node_config;
 use crate::operation::Recorder;
 use crate::plan::{Cluster, Flush, Plan};
-use broker::{Config, Role};
+use broker::{Config, Role, RunError};
 use rt::sync::CancellationToken;
 use rt::world::{CrashKind, NodeId};
+use server::ServerError;
 use sim::desk::Desk;
 use sim::leak::LeakCheck;
 use std::collections::BTreeMap;
+use std::io;
 use std::net::IpAddr;
+use std::path::Path;
 use std::time::Duration;
+use store::StoreError;
 
 /// A supervisor starts a server again that long after it gave up.
 const RESTART_AFTER: Duration = Duration::from_secs(5);
@@ -82,11 +87,12 @@ impl Machines {
         let leaks = LeakCheck::new(desk, STOPPED_WITHIN);
         let (role, texts) = self.server_configurations(plan, name);
         let configs = texts.map(|text| Config::parse(&text).expect("the text is made here"));
+        let is_slave = role == Role::Broker && node_config::identity(&plan.cluster, name).1 > 0;
         let (node, name, recorder) = (self.node(name), name.to_owned(), recorder.clone());
         move |configuration| {
             let config = if configuration == CONFIGURATIONS[0] { &configs[0] } else { &configs[1] };
             // Dropping the handle leaves the task to its node.
-            drop(leaks.spawn_on(node, supervise(role, config.clone(), name.clone(), recorder.clone())));
+            drop(leaks.spawn_on(node, supervise(role, config.clone(), name.clone(), is_slave, recorder.clone())));
         }
     }
 
@@ -106,8 +112,31 @@ fn failed_syncs(node: NodeId) -> u64 {
     rt::world::disk::effects(node).syncs_failed
 }
 
-/// Runs the server until it is asked to stop; one that gives up is started again, as by a service manager.
-async fn supervise(role: Role, config: Config, name: String, recorder: Recorder) {
+/// Whether the server refused what it found on its disk: no start will help.
+fn is_damage(error: &RunError) -> bool {
+    matches!(
+        error,
+        RunError::Broker(
+            ServerError::Table { .. } | ServerError::Store(StoreError::Damaged { .. } | StoreError::LogLost { .. })
+        )
+    )
+}
+
+fn empty(directory: &Path) -> io::Result<()> {
+    for path in rt::fs::read_dir(directory)? {
+        if rt::fs::metadata(&path)?.is_dir {
+            empty(&path)?;
+            rt::fs::remove_dir(&path)?;
+        } else {
+            rt::fs::remove_file(&path)?;
+        }
+    }
+    Ok(())
+}
+
+/// Runs the server until it is asked to stop; one that gives up is started again, as by a service manager. The store of a slave that is
+/// damaged is emptied, as by an operator: it is a copy.
+async fn supervise(role: Role, config: Config, name: String, is_slave: bool, recorder: Recorder) {
     let node = rt::world::current_node();
     loop {
         recorder.node(&name, STARTED);
@@ -127,6 +156,10 @@ async fn supervise(role: Role, config: Config, name: String, recorder: Recorder)
         recorder.node(&name, &format!("gave up: {error}"));
         if failed_syncs(node) > before {
             recorder.node(&name, SYNC_FAILED);
+        }
+        if is_slave && is_damage(&error) {
+            empty(Path::new(node_config::STORE)).expect("a disk that was opened can be emptied");
+            recorder.node(&name, STORE_REPLACED);
         }
         rt::time::sleep(RESTART_AFTER).await;
     }

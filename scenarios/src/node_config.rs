@@ -10,6 +10,8 @@ pub const NAMESRV_PORT: u16 = 9876;
 /// Where brokers listen.
 pub const BROKER_PORT: u16 = 10911;
 const HA_PORT: u16 = 10912;
+/// Where a broker's store is.
+pub const STORE: &str = "/data/store";
 
 /// `namesrv.conf`.
 pub fn name_server() -> String {
@@ -43,7 +45,7 @@ pub fn broker(cluster: &Cluster, node: &str, name_servers: &[String], addresses:
         ("listenPort", BROKER_PORT.to_string()),
         ("haListenPort", HA_PORT.to_string()),
         ("namesrvAddr", name_servers.join(";")),
-        ("storePathRootDir", "/data/store".to_owned()),
+        ("storePathRootDir", STORE.to_owned()),
         ("mappedFileSizeCommitLog", (cluster.segment_kib * 1024).to_string()),
         ("mappedFileSizeConsumeQueue", "2000".to_owned()),
         ("autoCreateTopicEnable", "false".to_owned()),

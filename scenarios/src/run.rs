@@ -1,6 +1,7 @@
 //! One run of a plan: boot, safety phase under faults, healing, liveness phase, a last look, the verdict.
 
 use crate::consumers::{self, Roster};
+use crate::disk_losses::is_damaged;
 use crate::evidence::{Evidence, Snapshot, Work, slaves_of};
 use crate::invariant::{LIVENESS, judge};
 use crate::machines::{CONFIGURATIONS, Machines};
@@ -277,6 +278,9 @@ impl Run {
     async fn look(&self, consumed: &mut Consumed) -> Snapshot {
         self.recorder.look(|history| consumed.read_on(history));
         let mut look = Snapshot { consumed: consumed.offsets.clone(), ..Snapshot::default() };
+        let now = rt::world::elapsed();
+        let brokers = self.plan.cluster.brokers().into_iter();
+        look.damaged = self.recorder.look(|history| brokers.filter(|node| is_damaged(history, node, now)).collect());
         for name in self.plan.cluster.names() {
             if let Some(route) = self.observer.route(&name).await {
                 look.routes.insert(name, route);

@@ -6,14 +6,15 @@
 //! |---|---|---|
 //! | sync | any | nothing |
 //! | async | none | a power loss of the master within the flush window after *t*; and then everything above *m* in the log goes too |
-//! | async | `inSyncReplicas` ≥ 2 | as above, and each slave lost power within its flush window after *t*, or lost its disk between *t* and the time at which the returning master could ask it |
+//! | async | `inSyncReplicas` ≥ 2 | as above, and each slave lost power within its flush window after *t*, or its disk was damaged or replaced before the returning master could ask it |
 //!
 //! A weaker answer (flush or slave time-out) is as async flush without replication. So is any answer without `hotfireRecoverFromSlave`: by Apache's
 //! rule a master that returns without its last records does not ask for them, and its slave's copy of them is cut or overwritten. The flush window is
 //! `flushCommitLogThoroughInterval` (10 s) plus one flush and its wait; it grows by the time that a fault holds the disk.
 
+use crate::disk_losses;
 use crate::evidence::{Evidence, Send, Stored, sends, slaves_of};
-use crate::faults::{disk_held, wiped};
+use crate::faults::disk_held;
 use crate::plan::{Flush, Plan};
 use sim::verdict::Violation;
 use std::time::Duration;
@@ -63,7 +64,7 @@ fn may_be_lost(plan: &Plan, evidence: &Evidence, sends: &[Send<'_>], stored: &St
         let asked_by = back.unwrap_or(loss) + ASK_WINDOW;
         let lost = |slave: &str| {
             loss_within_window(plan, evidence, slave, stored).is_some()
-                || wiped(plan, evidence, slave, asked_by).is_some_and(|at| at >= stored.asked_at)
+                || !disk_losses::keeps(&evidence.history, slave, stored.asked_at, asked_by)
         };
         if let Some(slave) = slaves.iter().find(|slave| !lost(slave)) {
             return Err(format!("{slave} had it and did not lose power before its next sync"));

@@ -12,8 +12,9 @@
 //! - At the end no committed offset is above the end of its queue, and each message below it was consumed by its group: a commit
 //!   never skips. Messages of a lost suffix are consumed by nobody any more and do not count.
 
+use crate::disk_losses;
 use crate::evidence::{Death, Evidence, Outage, slaves_of};
-use crate::faults::{disk_held, wiped};
+use crate::faults::disk_held;
 use crate::operation::Queue;
 use crate::plan::Plan;
 use sim::verdict::Violation;
@@ -116,8 +117,11 @@ fn slave_floor(plan: &Plan, evidence: &Evidence, group: &str, queue: &Queue, out
         return None;
     }
     let shown = |slave: &String| {
+        if disk_losses::is_damaged(&evidence.history, slave, back) {
+            return None;
+        }
         // A slave with a new disk has forgotten.
-        let from = wiped(plan, evidence, slave, back).unwrap_or_default().max(outage.from);
+        let from = disk_losses::replaced(&evidence.history, slave, back).unwrap_or_default().max(outage.from);
         let commits = evidence.commits_seen(slave, group, queue).iter();
         commits.filter(|(at, _)| *at >= from && *at <= back).map(|(_, offset)| *offset).max()
     };

@@ -1,4 +1,5 @@
-//! L2: replication goes forward when the link is up: each slave's log reaches its master's end.
+//! L2: replication goes forward when the link is up: each slave's log reaches its master's end. (What the end of a damaged
+//! log is, its disk does not show.)
 
 use crate::evidence::{Snapshot, slaves_of};
 use crate::plan::Plan;
@@ -11,7 +12,8 @@ pub fn unmet(plan: &Plan, look: &Snapshot) -> Vec<String> {
     let mut unmet = Vec::new();
     for master in plan.cluster.masters() {
         let end = look.log_ends.get(&master);
-        for slave in slaves_of(&plan.cluster, &master) {
+        let is_sound = |slave: &String| !look.damaged.contains(slave);
+        for slave in slaves_of(&plan.cluster, &master).into_iter().filter(is_sound) {
             let slave_end = look.log_ends.get(&slave);
             if end.is_none() || slave_end != end {
                 unmet.push(format!("{slave} ends at {slave_end:?}, {master} at {end:?}"));

@@ -4,8 +4,6 @@ use super::{LIVENESS, judge};
 use crate::evidence::{Evidence, LogCopy, QueueContents, Snapshot, StoredKey};
 use crate::operation::{Ask, Queue, Told};
 use crate::plan::{Clients, Cluster, Consumer, Flush, Model, Network, Plan, Policy, Replication, Schedule};
-use sim::fault::wiped_disk::WipedDisk;
-use sim::fault::{Fault, Kind, Moment};
 use sim::history::{Event, OperationId, What};
 use std::time::Duration;
 
@@ -170,10 +168,7 @@ fn i1_with_a_copy_at_a_slave_both_must_lose_power() {
 
 #[test]
 fn i1_a_slave_with_a_new_disk_has_no_copy() {
-    let mut plan = plan(Flush::Async, Replication::Sync { in_sync_replicas: 2 });
-    let node = "broker-a-slave-1".to_owned();
-    let fault = Kind::WipedDisk(WipedDisk { node });
-    plan.faults.push(Fault { fault, start: Moment::At(seconds(0.0)), lasts: seconds(1.0) });
+    let plan = plan(Flush::Async, Replication::Sync { in_sync_replicas: 2 });
     let story = |wiped: f64| {
         Story::default()
             .acked(1.0, "m", 0)
@@ -186,6 +181,24 @@ fn i1_a_slave_with_a_new_disk_has_no_copy() {
     assert_eq!(story(3.0).verdict(&plan), CLEAN);
     assert_eq!(story(0.5).verdict(&plan), ["I1 acknowledged message survives"], "it was copied to the new disk");
     assert_eq!(story(60.0).verdict(&plan), ["I1 acknowledged message survives"], "the master had asked before");
+}
+
+#[test]
+fn i11_and_l2_leave_a_damaged_slave_out_until_its_store_is_replaced() {
+    let plan = plan(Flush::Sync, Replication::Async);
+    let story = |events: &[(f64, &str)]| {
+        let mut story = Story::default();
+        let log = |bytes: &[u8]| LogCopy { start: 0, bytes: bytes.to_vec() };
+        story.evidence.logs = [("broker-a".into(), log(b"abcdef")), ("broker-a-slave-1".into(), log(b"abX"))].into();
+        events.iter().fold(story, |story, (at, what)| story.node(*at, "broker-a-slave-1", what)).verdict(&plan)
+    };
+    assert_eq!(story(&[]), ["I11 replicas agree"]);
+    assert_eq!(story(&[(1.0, "bit_rot begins")]), CLEAN);
+    assert_eq!(story(&[(1.0, "bit_rot begins"), (2.0, "store replaced")]), ["I11 replicas agree"]);
+    let mut look = settled();
+    look.log_ends.insert("broker-a-slave-1".into(), 200);
+    look.damaged.insert("broker-a-slave-1".into());
+    assert_eq!(unmet(&look), CLEAN);
 }
 
 #[test]
