@@ -5,7 +5,7 @@
 //! | file | what it owns |
 //! |---|---|
 //! | `world.rs` | virtual time, the nodes, and what is to come; the loop's `step` |
-//! | `node.rs` | one machine: clock, timers, disk, incarnation, whether it is up, paused, doomed |
+//! | `node.rs`, `table.rs` | one machine: clock, timers, disk, incarnation, whether it is up, paused, doomed |
 //! | `executor.rs`, `waker.rs`, `policy.rs`, `task.rs` | tasks, which one is polled next, join handles |
 //! | `timer.rs`, `due.rs`, `clock.rs`, `time.rs` | timers keyed by a node's local time, and whose is first; `Instant`, `Sleep`, `Interval` |
 //! | `crash.rs` | the one synchronous function that ends a node; crash points |
@@ -36,6 +36,7 @@ pub(crate) mod probes;
 pub(crate) mod rand;
 pub(crate) mod run;
 pub(crate) mod signal;
+mod table;
 pub(crate) mod task;
 pub(crate) mod time;
 mod timer;

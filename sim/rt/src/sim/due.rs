@@ -3,6 +3,7 @@
 //! A step asks for the first of all nodes far more often than one of them changes. So the least of each block is kept: a world of
 //! few nodes reads one word, a world of a thousand reads 32.
 use super::node::NodeId;
+use super::table::Table;
 use super::world::NEVER;
 use std::cell::Cell;
 use std::ops::Range;
@@ -13,21 +14,23 @@ const BLOCK: usize = 32;
 /// The next timers of all nodes.
 #[derive(Debug)]
 pub(super) struct Due {
-    of_node: Vec<Cell<u64>>,
+    of_node: Table<Cell<u64>>,
+    nodes_max: usize,
     of_block: Vec<Cell<u64>>,
 }
 
 impl Due {
     /// For that many nodes, none of which has a timer.
     pub(super) fn new(nodes_max: usize) -> Due {
-        Due { of_node: vec![Cell::new(NEVER); nodes_max], of_block: vec![Cell::new(NEVER); nodes_max.div_ceil(BLOCK)] }
+        let of_node = Table::new(nodes_max, || Cell::new(NEVER));
+        Due { of_node, nodes_max, of_block: vec![Cell::new(NEVER); nodes_max.div_ceil(BLOCK)] }
     }
 
     /// Sets when the node's next timer fires; [`NEVER`]: it has none.
     #[inline]
     pub(super) fn set(&self, node: NodeId, at: u64) {
         let index = node.index();
-        let before = self.of_node[index].replace(at);
+        let before = self.of_node.at(index).replace(at);
         let block = &self.of_block[index / BLOCK];
         if at <= block.get() {
             block.set(at);
@@ -40,8 +43,9 @@ impl Due {
     #[inline]
     pub(super) fn set_sooner(&self, node: NodeId, at: u64) {
         let index = node.index();
-        if at < self.of_node[index].get() {
-            self.of_node[index].set(at);
+        let due = self.of_node.at(index);
+        if at < due.get() {
+            due.set(at);
             let block = &self.of_block[index / BLOCK];
             block.set(block.get().min(at));
         }
@@ -57,7 +61,7 @@ impl Due {
     pub(super) fn each_due(&self, nodes: usize, now: u64, mut fire: impl FnMut(NodeId)) {
         for block in (0..nodes.div_ceil(BLOCK)).filter(|block| self.of_block[*block].get() <= now) {
             for index in nodes_of(block).take_while(|index| *index < nodes) {
-                if self.of_node[index].get() <= now {
+                if self.of_node.at(index).get() <= now {
                     fire(NodeId::new(index));
                 }
             }
@@ -65,9 +69,8 @@ impl Due {
     }
 
     fn least(&self, block: usize) -> u64 {
-        let nodes = nodes_of(block);
-        let nodes = &self.of_node[nodes.start..nodes.end.min(self.of_node.len())];
-        nodes.iter().map(Cell::get).min().unwrap_or(NEVER)
+        let nodes = nodes_of(block).take_while(|index| *index < self.nodes_max);
+        nodes.map(|index| self.of_node.at(index).get()).min().unwrap_or(NEVER)
     }
 }
 

@@ -8,6 +8,7 @@ use super::net::{Net, NetworkEvent};
 use super::node::{NODES_PER_SUBNET, Node, NodeId};
 use super::probes::Probes;
 use super::rand::{Rng, Source};
+use super::table::Table;
 use super::timer::TimerKey;
 use super::trace::{Checkpoint, Event, Trace};
 use std::cell::{Cell, OnceCell, RefCell};
@@ -19,8 +20,7 @@ use std::time::Duration;
 /// An instant that never comes.
 pub(crate) const NEVER: u64 = u64::MAX;
 
-/// Nodes of one world: their addresses are 10.0.0.1 to 10.0.7.254 (see [`NodeId::ip`]). Room for all of them is taken at the start,
-/// which costs a run a microsecond.
+/// Nodes of one world: their addresses are 10.0.0.1 to 10.0.7.254 (see [`NodeId::ip`]).
 pub(crate) const NODES_MAX: usize = 8 * NODES_PER_SUBNET;
 
 thread_local! {
@@ -96,7 +96,7 @@ pub(crate) struct World {
     pub(super) on_checkpoint: RefCell<Option<super::control::CheckpointHook>>,
     /// The streams opened so far; a draw's event names one by its index.
     pub(super) streams: RefCell<Vec<String>>,
-    nodes: Vec<OnceCell<Box<Node>>>,
+    nodes: Table<OnceCell<Box<Node>>>,
     node_count: Cell<usize>,
     coming: RefCell<BinaryHeap<Entry>>,
     sequence: Cell<u64>,
@@ -139,7 +139,7 @@ impl World {
             on_node_end: RefCell::default(),
             on_checkpoint: RefCell::default(),
             streams: RefCell::default(),
-            nodes: (0..NODES_MAX).map(|_| OnceCell::new()).collect(),
+            nodes: Table::new(NODES_MAX, OnceCell::new),
             node_count: Cell::new(0),
             coming: RefCell::default(),
             sequence: Cell::new(0),
@@ -161,7 +161,7 @@ impl World {
         assert!(self.node_named(name).is_none(), "there is a node {name} already");
         assert!(index < NODES_MAX, "a world has at most {NODES_MAX} nodes");
         let node = NodeId::new(index);
-        assert!(self.nodes[index].set(Box::new(Node::new(node, name, &self.config))).is_ok(), "node {index} exists");
+        assert!(self.nodes.at(index).set(Box::new(Node::new(node, name, &self.config))).is_ok(), "node {index} exists");
         self.node_count.set(index + 1);
         node
     }
@@ -179,7 +179,7 @@ impl World {
     /// The node of that id.
     #[inline]
     pub(crate) fn at(&self, node: NodeId) -> &Node {
-        self.nodes[node.index()].get().expect("a NodeId is made by add_node only")
+        self.nodes.at(node.index()).get().expect("a NodeId is made by add_node only")
     }
 
     /// The node whose code runs.
