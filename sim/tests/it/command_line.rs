@@ -70,7 +70,7 @@ fn a_violation_can_be_reproduced_by_seed_and_by_case() {
 #[test]
 fn a_campaign_over_idle_faults_fails() {
     let directory = tempfile::tempdir().expect("a directory");
-    let text = typed(directory.path(), &["fuzz", "idle_fault", "--seeds", "4", "--jobs", "1"]);
+    let text = typed(directory.path(), &["fuzz", "idle_fault", "--seeds", "10", "--jobs", "1"]);
     insta::assert_snapshot!(without_real_time(&mask_ratio(&text)));
 }
 

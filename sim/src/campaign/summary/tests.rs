@@ -65,8 +65,6 @@ fn a_campaign_reads_at_a_glance() {
            13.500000  #9     op 5 ok 5
       reproduce: cargo sim run offset_never_goes_back --seed 4    (saved as cases/offset_never_goes_back-4.json)
 
-    fault partition was enabled in 1 runs and never had any effect: this campaign proves nothing about it
-
     3 seeds in 0.8 s (shard 2/8): 1 seed with a violation
     "#);
     assert_snapshot!(summary.probe_table(), @r"
@@ -78,6 +76,20 @@ fn a_campaign_reads_at_a_glance() {
     ─────────────────────────
     ");
     assert!(!summary.is_clean());
+}
+
+#[test]
+fn a_fault_that_had_ten_chances_and_no_effect_fails_the_campaign() {
+    let mut summary = Summary::new(&registry().select(&[]).expect("all"), Shard { index: 1, count: 1 });
+    for seed in 0..10 {
+        assert!(summary.is_clean(), "{seed} runs");
+        let partition = effect("partition", 0, "packets dropped");
+        summary.add(&run("acked_write_survives", seed, report(vec![partition])), None);
+    }
+    assert_eq!(summary.idle_faults(), ["partition"]);
+    assert!(!summary.is_clean());
+    let text = summary.to_text("cargo sim");
+    assert!(text.contains("fault partition was enabled in 10 runs and never had any effect"), "{text}");
 }
 
 #[test]
