@@ -158,8 +158,11 @@ async fn supervise(role: Role, config: Config, name: String, is_slave: bool, rec
             recorder.node(&name, SYNC_FAILED);
         }
         if is_slave && is_damage(&error) {
-            empty(Path::new(node_config::STORE)).expect("a disk that was opened can be emptied");
-            recorder.node(&name, STORE_REPLACED);
+            match empty(Path::new(node_config::STORE)) {
+                Ok(()) => recorder.node(&name, STORE_REPLACED),
+                // The disk may fail just now; the next start refuses what is left, and the operator tries again.
+                Err(error) => tracing::warn!(%error, "damaged store not emptied"),
+            }
         }
         rt::time::sleep(RESTART_AFTER).await;
     }
