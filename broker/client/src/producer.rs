@@ -11,7 +11,7 @@ use protocol::header::SendMessageResponse;
 use protocol::{Command, Message, MessageQueue, QueueOffset, ResponseCode};
 use rt::time::timeout;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tracing::debug;
 
@@ -141,7 +141,7 @@ impl Producer {
     /// # Errors
     /// There is no route, or it has no queue to send to.
     pub async fn publish_queues(&self, topic: &str) -> Result<Vec<MessageQueue>, SendError> {
-        self.sender.queues(topic, self.sender.deadline()).await
+        Ok(self.sender.queues(topic, self.sender.deadline()).await?.to_vec())
     }
 
     /// Leaves the group and tells the brokers.
@@ -298,7 +298,7 @@ impl Sender {
 
     /// The topic's queues. Without a usable route one is fetched; for a topic that no name server knows, that of the template topic is
     /// taken over.
-    async fn queues(&self, topic: &str, deadline: Duration) -> Result<Vec<MessageQueue>, SendError> {
+    async fn queues(&self, topic: &str, deadline: Duration) -> Result<Arc<[MessageQueue]>, SendError> {
         self.client.publishes(topic);
         let known = self.client.routes(|routes| routes.publish_queues(topic));
         if !known.is_empty() {

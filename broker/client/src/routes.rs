@@ -2,6 +2,7 @@
 use protocol::MessageQueue;
 use protocol::body::{BrokerData, TopicRouteData};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// Broker id of a master.
 pub(crate) const MASTER_ID: i64 = 0;
@@ -20,9 +21,16 @@ pub(crate) struct Replica {
 /// The route table of one client.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Routes {
-    topics: BTreeMap<String, TopicRouteData>,
+    topics: BTreeMap<String, Topic>,
     /// Broker name → broker id → address, as in the newest route that names the broker.
     brokers: BTreeMap<String, BTreeMap<i64, String>>,
+}
+
+#[derive(Clone, Debug)]
+struct Topic {
+    route: TopicRouteData,
+    /// Made once a route: each send asks for them.
+    publish_queues: Arc<[MessageQueue]>,
 }
 
 impl Routes {
@@ -35,10 +43,15 @@ impl Routes {
         for broker in &route.broker_datas {
             self.brokers.insert(broker.broker_name.clone(), broker.broker_addrs.clone());
         }
-        let changed = self.topics.get(topic) != Some(&route);
-        self.topics.insert(topic.into(), route);
+        let changed = self.route(topic) != Some(&route);
+        let publish_queues = publish_queues(topic, &route).into();
+        self.topics.insert(topic.into(), Topic { route, publish_queues });
         self.forget_offline_brokers();
         changed
+    }
+
+    fn route(&self, topic: &str) -> Option<&TopicRouteData> {
+        self.topics.get(topic).map(|topic| &topic.route)
     }
 
     /// Forgets the routes of topics that nobody here uses any more, and then the brokers that no route names.
@@ -51,7 +64,7 @@ impl Routes {
         let live: BTreeSet<&str> = self
             .topics
             .values()
-            .flat_map(|route| &route.broker_datas)
+            .flat_map(|topic| &topic.route.broker_datas)
             .map(|broker| broker.broker_name.as_str())
             .collect();
         self.brokers.retain(|name, _| live.contains(name.as_str()));
@@ -59,23 +72,13 @@ impl Routes {
 
     /// Queues that a producer may send to, by broker name and queue id: those of writable brokers with a master. A configured order
     /// (`brokerA:8;brokerB:8`) comes first.
-    pub(crate) fn publish_queues(&self, topic: &str) -> Vec<MessageQueue> {
-        let Some(route) = self.topics.get(topic) else { return Vec::new() };
-        if let Some(order) = route.order_topic_conf.as_deref().filter(|order| !order.is_empty()) {
-            let parts = order.split(';').filter_map(|part| part.split_once(':'));
-            let counted = parts.filter_map(|(name, count)| Some((name.trim(), count.trim().parse().ok()?)));
-            return counted.flat_map(|(name, count)| queues(topic, name, count)).collect();
-        }
-        let has_master =
-            |name: &str| broker_of(route, name).is_some_and(|broker| broker.broker_addrs.contains_key(&MASTER_ID));
-        let writable =
-            route.queue_datas.iter().filter(|data| data.perm & PERM_WRITE != 0 && has_master(&data.broker_name));
-        writable.flat_map(|data| queues(topic, &data.broker_name, data.write_queue_nums)).collect()
+    pub(crate) fn publish_queues(&self, topic: &str) -> Arc<[MessageQueue]> {
+        self.topics.get(topic).map(|topic| topic.publish_queues.clone()).unwrap_or_default()
     }
 
     /// Queues that a consumer reads. `None`: the topic has no route.
     pub(crate) fn subscribe_queues(&self, topic: &str) -> Option<Vec<MessageQueue>> {
-        let readable = self.topics.get(topic)?.queue_datas.iter().filter(|data| data.perm & PERM_READ != 0);
+        let readable = self.route(topic)?.queue_datas.iter().filter(|data| data.perm & PERM_READ != 0);
         Some(readable.flat_map(|data| queues(topic, &data.broker_name, data.read_queue_nums)).collect())
     }
 
@@ -95,7 +98,7 @@ impl Routes {
     /// One address of each broker group of the topic (the master, else the lowest id), starting with the group that `draw`, a random
     /// number, points at: whom to ask about the members of a consumer group.
     pub(crate) fn group_addrs(&self, topic: &str, draw: usize) -> Vec<String> {
-        let Some(route) = self.topics.get(topic) else { return Vec::new() };
+        let Some(route) = self.route(topic) else { return Vec::new() };
         let addrs = route.broker_datas.iter().filter_map(|broker| broker.broker_addrs.first_key_value());
         let mut addrs: Vec<String> = addrs.map(|(_, addr)| addr.clone()).collect();
         if !addrs.is_empty() {
@@ -107,7 +110,7 @@ impl Routes {
 
     /// Names of the topic's broker groups that have a master.
     pub(crate) fn masters_of(&self, topic: &str) -> Vec<String> {
-        let Some(route) = self.topics.get(topic) else { return Vec::new() };
+        let Some(route) = self.route(topic) else { return Vec::new() };
         let brokers = route.broker_datas.iter().filter_map(|broker| broker.broker_addrs.get(&MASTER_ID));
         brokers.cloned().collect()
     }
@@ -117,6 +120,18 @@ impl Routes {
         let all = self.brokers.values().flatten();
         all.filter(|(id, _)| !masters_only || **id == MASTER_ID).map(|(_, addr)| addr.clone()).collect()
     }
+}
+
+fn publish_queues(topic: &str, route: &TopicRouteData) -> Vec<MessageQueue> {
+    if let Some(order) = route.order_topic_conf.as_deref().filter(|order| !order.is_empty()) {
+        let parts = order.split(';').filter_map(|part| part.split_once(':'));
+        let counted = parts.filter_map(|(name, count)| Some((name.trim(), count.trim().parse().ok()?)));
+        return counted.flat_map(|(name, count)| queues(topic, name, count)).collect();
+    }
+    let has_master =
+        |name: &str| broker_of(route, name).is_some_and(|broker| broker.broker_addrs.contains_key(&MASTER_ID));
+    let writable = route.queue_datas.iter().filter(|data| data.perm & PERM_WRITE != 0 && has_master(&data.broker_name));
+    writable.flat_map(|data| queues(topic, &data.broker_name, data.write_queue_nums)).collect()
 }
 
 fn broker_of<'a>(route: &'a TopicRouteData, name: &str) -> Option<&'a BrokerData> {

@@ -18,7 +18,6 @@ mod text;
 use std::fmt;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
-use compact_str::CompactString;
 
 pub use ext::ExtFields;
 pub use language::{Language, VERSION, version_name};
@@ -150,7 +149,7 @@ impl Command {
 
     /// The same command with one more ext field.
     #[must_use]
-    pub fn with_ext(mut self, key: &str, value: impl Into<CompactString>) -> Self {
+    pub fn with_ext(mut self, key: &str, value: impl AsRef<str>) -> Self {
         self.ext_fields.insert(key, value);
         self
     }

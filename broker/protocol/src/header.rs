@@ -52,8 +52,6 @@ pub use sync::{
     ResetMasterFlushOffsetRequest,
 };
 
-use compact_str::{CompactString, ToCompactString};
-
 use crate::error::HeaderError;
 use crate::frame::ExtFields;
 use crate::offset::{PhysicalOffset, QueueOffset};
@@ -104,14 +102,14 @@ pub enum FieldKind {
 /// A type that can stand in a header.
 pub(crate) trait FieldValue: Sized {
     const KIND: FieldKind;
-    fn to_text(&self) -> CompactString;
+    fn insert_into(&self, fields: &mut ExtFields, key: &'static str);
     fn from_text(text: &str) -> Option<Self>;
 }
 
 impl FieldValue for String {
     const KIND: FieldKind = FieldKind::Text;
-    fn to_text(&self) -> CompactString {
-        self.as_str().into()
+    fn insert_into(&self, fields: &mut ExtFields, key: &'static str) {
+        fields.insert(key, self);
     }
     fn from_text(text: &str) -> Option<Self> {
         Some(text.to_owned())
@@ -120,8 +118,8 @@ impl FieldValue for String {
 
 impl FieldValue for i32 {
     const KIND: FieldKind = FieldKind::Int;
-    fn to_text(&self) -> CompactString {
-        self.to_compact_string()
+    fn insert_into(&self, fields: &mut ExtFields, key: &'static str) {
+        fields.insert_number(key, i64::from(*self));
     }
     fn from_text(text: &str) -> Option<Self> {
         text.trim().parse().ok()
@@ -130,8 +128,8 @@ impl FieldValue for i32 {
 
 impl FieldValue for i64 {
     const KIND: FieldKind = FieldKind::Long;
-    fn to_text(&self) -> CompactString {
-        self.to_compact_string()
+    fn insert_into(&self, fields: &mut ExtFields, key: &'static str) {
+        fields.insert_number(key, *self);
     }
     fn from_text(text: &str) -> Option<Self> {
         text.trim().parse().ok()
@@ -140,8 +138,8 @@ impl FieldValue for i64 {
 
 impl FieldValue for bool {
     const KIND: FieldKind = FieldKind::Bool;
-    fn to_text(&self) -> CompactString {
-        self.to_compact_string()
+    fn insert_into(&self, fields: &mut ExtFields, key: &'static str) {
+        fields.insert(key, if *self { "true" } else { "false" });
     }
     fn from_text(text: &str) -> Option<Self> {
         Some(text.trim().eq_ignore_ascii_case("true"))
@@ -150,8 +148,8 @@ impl FieldValue for bool {
 
 impl FieldValue for QueueOffset {
     const KIND: FieldKind = FieldKind::Long;
-    fn to_text(&self) -> CompactString {
-        self.0.to_compact_string()
+    fn insert_into(&self, fields: &mut ExtFields, key: &'static str) {
+        fields.insert_number(key, self.0);
     }
     fn from_text(text: &str) -> Option<Self> {
         i64::from_text(text).map(Self)
@@ -160,8 +158,8 @@ impl FieldValue for QueueOffset {
 
 impl FieldValue for PhysicalOffset {
     const KIND: FieldKind = FieldKind::Long;
-    fn to_text(&self) -> CompactString {
-        self.0.to_compact_string()
+    fn insert_into(&self, fields: &mut ExtFields, key: &'static str) {
+        fields.insert_number(key, self.0);
     }
     fn from_text(text: &str) -> Option<Self> {
         i64::from_text(text).map(Self)
@@ -181,7 +179,7 @@ impl<T: FieldValue> Field for T {
     const KIND: FieldKind = T::KIND;
     const REQUIRED: bool = true;
     fn put(&self, key: &'static str, fields: &mut ExtFields) {
-        fields.insert(key, self.to_text());
+        self.insert_into(fields, key);
     }
     fn take(key: &'static str, fields: &ExtFields) -> Result<Self, HeaderError> {
         let text = fields.get(key).ok_or(HeaderError::Missing { field: key })?;
@@ -202,7 +200,7 @@ impl<T: FieldValue> Field for Option<T> {
     const REQUIRED: bool = false;
     fn put(&self, key: &'static str, fields: &mut ExtFields) {
         if let Some(value) = self {
-            fields.insert(key, value.to_text());
+            value.insert_into(fields, key);
         }
     }
     fn take(key: &'static str, fields: &ExtFields) -> Result<Self, HeaderError> {

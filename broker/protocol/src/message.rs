@@ -13,7 +13,6 @@ mod sys_flag;
 mod unique_key;
 
 use bytes::Bytes;
-use compact_str::CompactString;
 
 pub use batch::BatchEntry;
 pub use hash::{crc32, hash_code, tags_code};
@@ -47,21 +46,21 @@ impl Message {
 
     /// The same message with this tag.
     #[must_use]
-    pub fn with_tags(mut self, tags: impl Into<CompactString>) -> Self {
+    pub fn with_tags(mut self, tags: impl AsRef<str>) -> Self {
         self.properties.insert(property::TAGS, tags);
         self
     }
 
     /// The same message with these index keys, separated by spaces.
     #[must_use]
-    pub fn with_keys(mut self, keys: impl Into<CompactString>) -> Self {
+    pub fn with_keys(mut self, keys: impl AsRef<str>) -> Self {
         self.properties.insert(property::KEYS, keys);
         self
     }
 
     /// The same message with one more property.
     #[must_use]
-    pub fn with_property(mut self, name: &str, value: impl Into<CompactString>) -> Self {
+    pub fn with_property(mut self, name: &str, value: impl AsRef<str>) -> Self {
         self.properties.insert(name, value);
         self
     }

@@ -151,6 +151,10 @@ impl OffsetTable {
 
     /// Takes the waiting reset of a queue: the pull that gets it tells its client.
     pub fn take_reset(&mut self, topic: &str, group: &str, queue_id: i32) -> Option<i64> {
+        // Each pull asks, and nearly always none waits.
+        if self.pending_resets.is_empty() {
+            return None;
+        }
         let key = key(topic, group);
         let queues = self.pending_resets.get_mut(&key)?;
         let offset = queues.remove(&queue_id)?;
@@ -314,7 +318,7 @@ impl OffsetTable {
 }
 
 fn key(topic: &str, group: &str) -> String {
-    format!("{topic}@{group}")
+    [topic, "@", group].concat()
 }
 
 /// `topic@group` into its parts; a key with more or fewer parts belongs to nobody.

@@ -144,7 +144,7 @@ impl CommitLog {
 
     /// Called by the flusher alone, and by truncation, which holds the flusher off.
     pub(crate) fn set_flushed(&self, to: PhysicalOffset) {
-        debug_assert!(to <= self.end(), "flushed {to} beyond the end {}", self.end());
+        assert!(to <= self.end(), "flushed {to} beyond the end {}", self.end());
         self.flushed.send_replace(to);
     }
 

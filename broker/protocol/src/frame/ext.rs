@@ -1,7 +1,5 @@
 //! The ext fields of a command.
 
-use compact_str::CompactString;
-
 use crate::text_map::TextMap;
 
 /// Text fields in the order in which they were put or read; the last of two equal keys wins.
@@ -15,9 +13,19 @@ impl ExtFields {
         Self::default()
     }
 
+    /// No fields yet, and room for texts of so many bytes.
+    pub(crate) fn with_room(bytes: usize) -> Self {
+        Self(TextMap::with_room(bytes))
+    }
+
     /// Sets a field.
-    pub fn insert(&mut self, key: impl Into<CompactString>, value: impl Into<CompactString>) {
-        self.0.insert(key.into(), value.into());
+    pub fn insert(&mut self, key: impl AsRef<str>, value: impl AsRef<str>) {
+        self.0.insert(key.as_ref(), value.as_ref());
+    }
+
+    /// Sets a field to a number's decimal text.
+    pub fn insert_number(&mut self, key: impl AsRef<str>, value: i64) {
+        self.0.insert(key.as_ref(), itoa::Buffer::new().format(value));
     }
 
     /// The field's text.
@@ -28,7 +36,7 @@ impl ExtFields {
 
     /// Takes a field out.
     pub fn remove(&mut self, key: &str) -> Option<String> {
-        self.0.remove(key).map(String::from)
+        self.0.remove(key)
     }
 
     /// Whether the field is there.
@@ -55,7 +63,7 @@ impl ExtFields {
     }
 }
 
-impl<K: Into<CompactString>, V: Into<CompactString>> FromIterator<(K, V)> for ExtFields {
+impl<K: AsRef<str>, V: AsRef<str>> FromIterator<(K, V)> for ExtFields {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(fields: I) -> Self {
         Self(fields.into_iter().collect())
     }

@@ -1,8 +1,7 @@
 //! Administration of a broker.
 
-use compact_str::CompactString;
-
 use super::{FieldKind, FieldValue, header};
+use crate::frame::ExtFields;
 use crate::offset::QueueOffset;
 
 /// How many tags a topic's messages have; kept for the wire, nothing depends on it.
@@ -19,11 +18,12 @@ pub enum TopicFilterType {
 
 impl FieldValue for TopicFilterType {
     const KIND: FieldKind = FieldKind::TopicFilter;
-    fn to_text(&self) -> CompactString {
-        match self {
-            Self::SingleTag => CompactString::const_new("SINGLE_TAG"),
-            Self::MultiTag => CompactString::const_new("MULTI_TAG"),
-        }
+    fn insert_into(&self, fields: &mut ExtFields, key: &'static str) {
+        let text = match self {
+            Self::SingleTag => "SINGLE_TAG",
+            Self::MultiTag => "MULTI_TAG",
+        };
+        fields.insert(key, text);
     }
     fn from_text(text: &str) -> Option<Self> {
         match text {

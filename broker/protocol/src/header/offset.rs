@@ -1,8 +1,7 @@
 //! Offsets: a group's progress, and the bounds of a queue.
 
-use compact_str::CompactString;
-
 use super::{FieldKind, FieldValue, header};
+use crate::frame::ExtFields;
 use crate::offset::QueueOffset;
 
 /// Which end of the run of messages stored in one millisecond.
@@ -17,11 +16,12 @@ pub enum BoundaryType {
 
 impl FieldValue for BoundaryType {
     const KIND: FieldKind = FieldKind::Boundary;
-    fn to_text(&self) -> CompactString {
-        match self {
-            Self::Lower => CompactString::const_new("LOWER"),
-            Self::Upper => CompactString::const_new("UPPER"),
-        }
+    fn insert_into(&self, fields: &mut ExtFields, key: &'static str) {
+        let text = match self {
+            Self::Lower => "LOWER",
+            Self::Upper => "UPPER",
+        };
+        fields.insert(key, text);
     }
     fn from_text(text: &str) -> Option<Self> {
         Some(if text.eq_ignore_ascii_case("upper") { Self::Upper } else { Self::Lower })

@@ -33,21 +33,7 @@ pub(super) fn write<T: Serialize + ?Sized>(value: &T, style: Style) -> Result<Ve
 
 /// Appends a decimal number without formatting machinery: headers are written a hundred thousand times a second.
 pub(crate) fn write_number(value: i64, out: &mut impl BufMut) {
-    let mut digits = [0_u8; 20];
-    let mut at = digits.len();
-    let mut rest = value.unsigned_abs();
-    loop {
-        at -= 1;
-        digits[at] = b'0' + u8::try_from(rest % 10).expect("one digit");
-        rest /= 10;
-        if rest == 0 {
-            break;
-        }
-    }
-    if value < 0 {
-        out.put_u8(b'-');
-    }
-    out.put_slice(&digits[at..]);
+    out.put_slice(itoa::Buffer::new().format(value).as_bytes());
 }
 
 /// Bytes that do not stand for themselves in a text.

@@ -1,7 +1,5 @@
 //! Properties of a message and their one-line form.
 
-use compact_str::CompactString;
-
 use crate::lossy::lossy;
 use crate::text_map::TextMap;
 
@@ -58,13 +56,13 @@ impl Properties {
     }
 
     /// Sets a property.
-    pub fn insert(&mut self, name: impl Into<CompactString>, value: impl Into<CompactString>) {
-        self.0.insert(name.into(), value.into());
+    pub fn insert(&mut self, name: impl AsRef<str>, value: impl AsRef<str>) {
+        self.0.insert(name.as_ref(), value.as_ref());
     }
 
     /// Takes a property out, keeping the order of the others.
     pub fn remove(&mut self, name: &str) -> Option<String> {
-        self.0.remove(name).map(String::from)
+        self.0.remove(name)
     }
 
     /// A property's value.
@@ -114,7 +112,7 @@ impl Properties {
     }
 }
 
-impl<N: Into<CompactString>, V: Into<CompactString>> FromIterator<(N, V)> for Properties {
+impl<N: AsRef<str>, V: AsRef<str>> FromIterator<(N, V)> for Properties {
     fn from_iter<I: IntoIterator<Item = (N, V)>>(properties: I) -> Self {
         Self(properties.into_iter().collect())
     }

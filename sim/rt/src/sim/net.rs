@@ -158,9 +158,7 @@ impl Net {
                 net.end_down(world, id, side, node, power);
             }
         }
-        if cfg!(debug_assertions) {
-            net.check_invariants(world);
-        }
+        net.check_invariants(world);
     }
 
     fn end_down(&mut self, world: &World, id: ConnectionId, side: usize, node: NodeId, power: bool) {

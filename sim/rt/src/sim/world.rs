@@ -213,7 +213,7 @@ impl World {
 
     /// Lets `what` happen at world time `at` (nanoseconds); things of one instant happen in the order of these calls.
     pub(crate) fn schedule(&self, at: u64, what: Coming) {
-        debug_assert!(at >= self.now.get(), "scheduled into the past");
+        assert!(at >= self.now.get(), "scheduled into the past");
         let sequence = self.sequence.get();
         self.sequence.set(sequence + 1);
         self.coming.borrow_mut().push(Entry { key: u128::from(at) << 64 | u128::from(sequence), what });

@@ -4,8 +4,13 @@
 
 use std::borrow::Cow;
 
+use memchr::memchr2;
+
 use super::super::{Command, ExtFields, Flag, Language};
 use super::java_command;
+
+/// The properties of a message have separators that are escaped, and about as many bytes.
+const ESCAPED_USUAL: usize = 192;
 
 /// Reads the header; `None`: it is not plain, or not whole.
 pub(super) fn read(header: &str) -> Option<Command> {
@@ -29,7 +34,7 @@ pub(super) fn read(header: &str) -> Option<Command> {
 }
 
 fn fields(cursor: &mut Cursor<'_>) -> Option<ExtFields> {
-    let mut fields = ExtFields::new();
+    let mut fields = ExtFields::with_room(cursor.header.len() - cursor.at);
     cursor.members(|key, cursor| {
         fields.insert(key, cursor.text()?);
         Some(())
@@ -63,25 +68,38 @@ impl<'a> Cursor<'a> {
         }
     }
 
+    #[inline]
     fn skip(&mut self, byte: u8) -> Option<()> {
         let is_there = self.header.as_bytes().get(self.at) == Some(&byte);
         self.at += usize::from(is_there);
         is_there.then_some(())
     }
 
+    #[inline]
     fn text(&mut self) -> Option<Cow<'a, str>> {
         self.skip(b'"')?;
-        let mut text = Cow::Borrowed("");
-        loop {
-            let rest = &self.header[self.at..];
-            let end = rest.bytes().position(|byte| byte == b'"' || byte == b'\\')?;
-            self.at += end;
-            text += &rest[..end];
-            if self.skip(b'"').is_some() {
-                return Some(text);
-            }
-            text.to_mut().push(self.escape()?);
+        let start = self.run()?;
+        if self.skip(b'"').is_some() {
+            return Some(Cow::Borrowed(start));
         }
+        let mut text = String::with_capacity(start.len() + ESCAPED_USUAL);
+        text.push_str(start);
+        loop {
+            text.push(self.escape()?);
+            text.push_str(self.run()?);
+            if self.skip(b'"').is_some() {
+                return Some(Cow::Owned(text));
+            }
+        }
+    }
+
+    /// What stands before the next quote or escape.
+    #[inline]
+    fn run(&mut self) -> Option<&'a str> {
+        let rest = &self.header[self.at..];
+        let end = memchr2(b'"', b'\\', rest.as_bytes())?;
+        self.at += end;
+        Some(&rest[..end])
     }
 
     /// The escapes that JSON has and a properties' separator needs. A half of a surrogate pair is left to the other reader.

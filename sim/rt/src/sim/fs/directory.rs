@@ -86,7 +86,7 @@ impl Directory {
     }
 
     pub(super) fn change(&mut self, sequence: u64, change: Change) {
-        debug_assert!(self.journal.back().is_none_or(|(last, _)| *last <= sequence));
+        assert!(self.journal.back().is_none_or(|(last, _)| *last <= sequence));
         change.apply(&mut self.names);
         self.journal.push_back((sequence, change));
     }

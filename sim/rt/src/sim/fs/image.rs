@@ -86,7 +86,7 @@ pub(super) fn page_of(offset: u64) -> (usize, usize) {
 
 /// The sectors that `at..at + length` of a page touches.
 pub(super) fn sectors(at: usize, length: usize) -> u8 {
-    debug_assert!(length > 0 && at + length <= PAGE);
+    assert!(length > 0 && at + length <= PAGE);
     let (first, last) = (at / SECTOR, (at + length - 1) / SECTOR);
     ((1_u16 << (last + 1)) - (1_u16 << first)) as u8
 }

@@ -118,7 +118,7 @@ impl Connections {
     #[inline]
     pub(super) fn at(&mut self, id: ConnectionId) -> &mut Connection {
         let slot = &mut self.slots[id.slot as usize];
-        debug_assert_eq!(slot.generation, id.generation);
+        assert_eq!(slot.generation, id.generation);
         slot.connection.as_mut().expect("it was found alive, and is freed as the last thing of an event or call")
     }
 

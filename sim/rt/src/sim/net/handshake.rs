@@ -201,7 +201,7 @@ impl Net {
     /// The handshake is over at the server too: the connection waits for `accept`.
     pub(super) fn establish(&mut self, world: &World, id: ConnectionId) {
         let connection = self.connections.at(id);
-        debug_assert_eq!(connection.end[SERVER], End::SynReceived);
+        assert_eq!(connection.end[SERVER], End::SynReceived);
         let (node, address) = (connection.node[SERVER], connection.address[SERVER]);
         match self.listeners.serving(&self.addresses, node, address) {
             Some(listener) => {

@@ -125,7 +125,7 @@ impl Pipe {
 
     pub(super) fn depart(&mut self, length: usize) {
         self.flying += length;
-        debug_assert!(self.visible + self.flying <= self.ring.len());
+        assert!(self.visible + self.flying <= self.ring.len());
     }
 
     /// The bytes of the next segment in flight, in at most two parts.

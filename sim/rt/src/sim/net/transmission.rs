@@ -158,7 +158,7 @@ impl Net {
             End::Open => true,
             // The acknowledgement of the handshake was lost, and every segment carries it again.
             End::SynReceived => {
-                debug_assert_eq!(side, 0, "only the server's side waits for the handshake to end");
+                assert_eq!(side, 0, "only the server's side waits for the handshake to end");
                 self.establish(world, id);
                 let open = self.connections.get(id).map(|connection| connection.end[SERVER] == End::Open);
                 if open == Some(false) {
@@ -351,7 +351,7 @@ impl Net {
     /// Ends the end `side` with an error that its application is told once.
     pub(super) fn fail(&mut self, world: &World, id: ConnectionId, side: usize, kind: io::ErrorKind) {
         let connection = self.connections.at(id);
-        debug_assert!(matches!(connection.end[side], End::Open | End::Connecting));
+        assert!(matches!(connection.end[side], End::Open | End::Connecting));
         connection.end[side] = End::Failed(Some(kind));
         connection.pipe[side].forget_unsent();
         connection.wake_all();
