@@ -125,7 +125,8 @@ impl<I, O> History<I, O> {
     /// If an operation ends twice or without having been invoked, or the numbers do not rise: the history was not written by a
     /// [`Recorder`].
     pub fn operations(&self) -> Vec<Operation<'_, I, O>> {
-        let mut operations: Vec<Operation<'_, I, O>> = Vec::new();
+        // An operation has two events as a rule.
+        let mut operations: Vec<Operation<'_, I, O>> = Vec::with_capacity(self.events.len() / 2 + 1);
         for (index, event) in self.events.iter().enumerate() {
             let here = EventId(index);
             let (id, outcome) = match &event.what {
@@ -149,13 +150,23 @@ impl<I, O> History<I, O> {
                 What::Unknown { operation, .. } => (operation, Outcome::Unknown),
                 What::Node { .. } => continue,
             };
-            let place = operations.binary_search_by_key(id, |operation| operation.id);
+            let place = place_of(&operations, *id);
             let operation = &mut operations[place.expect("an operation is invoked before it ends")];
             assert!(operation.ended.is_none(), "{id:?} ends twice");
             operation.ended = Some((here, event.at));
             operation.outcome = outcome;
         }
         operations
+    }
+}
+
+/// Where an operation stands among those invoked so far.
+fn place_of<I, O>(operations: &[Operation<'_, I, O>], id: OperationId) -> Option<usize> {
+    // A recorder leaves out no number, a history made by hand may.
+    let dense = id.0.checked_sub(operations.first()?.id.0)?;
+    match operations.get(dense) {
+        Some(operation) if operation.id == id => Some(dense),
+        _ => operations.binary_search_by_key(&id, |operation| operation.id).ok(),
     }
 }
 
