@@ -2,6 +2,7 @@
 
 use crate::operation::{Ask, History, Queue, Told};
 use crate::plan::{Cluster, Plan};
+use indexmap::IndexSet;
 use sim::fault::Fault;
 use sim::history::{Operation, Outcome, What};
 use std::cell::OnceCell;
@@ -47,10 +48,14 @@ struct Digest {
     /// By node, group and queue.
     commits: BTreeMap<(String, String, Queue), Commits>,
     first_lost: BTreeMap<Queue, i64>,
-    /// Keys by group.
-    consumed: BTreeMap<String, BTreeSet<String>>,
-    /// Keys that an offset named when it was delivered.
-    delivered: BTreeMap<(Queue, i64), BTreeSet<String>>,
+    /// Keys that an offset named when it was delivered and does not name at the end.
+    renamed: BTreeMap<(Queue, i64), BTreeSet<String>>,
+}
+
+impl Digest {
+    fn lost(&mut self, queue: &Queue, offset: i64) {
+        self.first_lost.entry(queue.clone()).and_modify(|first| *first = offset.min(*first)).or_insert(offset);
+    }
 }
 
 /// What a node showed as committed for one group and queue: time of the answer, offset. In order of time.
@@ -124,9 +129,23 @@ impl LogCopy {
     pub fn first_difference(&self, other: &LogCopy) -> Option<i64> {
         let start = self.start.max(other.start);
         let end = self.end().min(other.end());
-        let at =
-            |copy: &LogCopy, offset: i64| copy.bytes[usize::try_from(offset - copy.start).expect("inside the copy")];
-        (start..end).find(|offset| at(self, *offset) != at(other, *offset))
+        if start >= end {
+            return None;
+        }
+        let (ours, theirs) = (self.between(start, end), other.between(start, end));
+        // Equal copies are the rule, and whole slices compare fast.
+        if ours == theirs {
+            return None;
+        }
+        ours.iter()
+            .zip(theirs)
+            .position(|(our, their)| our != their)
+            .map(|place| start + i64::try_from(place).expect("a log of a run fits in memory"))
+    }
+
+    fn between(&self, start: i64, end: i64) -> &[u8] {
+        let place = |offset: i64| usize::try_from(offset - self.start).expect("not before the copy");
+        &self.bytes[place(start)..place(end)]
     }
 }
 
@@ -230,15 +249,25 @@ impl Evidence {
         self.digest().first_lost.get(queue).copied()
     }
 
-    /// Whether a listener of the group was done with the message.
-    pub fn was_consumed(&self, group: &str, key: &str) -> bool {
-        self.digest().consumed.get(group).is_some_and(|keys| keys.contains(key))
+    /// Keys of the messages that a listener of the group was done with.
+    pub fn consumed(&self, group: &str) -> IndexSet<&str> {
+        let mut consumed = IndexSet::new();
+        for operation in self.history.operations() {
+            if let (Ask::Consume { group: of, key, .. }, Outcome::Ok(_)) = (operation.input, &operation.outcome)
+                && of == group
+            {
+                consumed.insert(key.as_str());
+            }
+        }
+        consumed
     }
 
-    /// Whether the offset named another message before, of a suffix that was lost.
+    /// Whether an offset, which names this message at the end, named another before, of a suffix that was lost.
     pub fn was_reused(&self, queue: &Queue, offset: i64, key: &str) -> bool {
-        let named = self.digest().delivered.get(&(queue.clone(), offset));
-        named.is_some_and(|keys| keys.iter().any(|named| named != key))
+        let renamed = &self.digest().renamed;
+        // Empty in nearly every run, and asked for each message: no key is made for that.
+        !renamed.is_empty()
+            && renamed.get(&(queue.clone(), offset)).is_some_and(|keys| keys.iter().any(|named| named != key))
     }
 
     fn digest(&self) -> &Digest {
@@ -258,25 +287,23 @@ impl Evidence {
                 let key = (node.clone(), group.clone(), queue.clone());
                 digest.commits.entry(key).or_default().push((at, offset.unwrap_or(0)));
             }
-            (Ask::Send { key }, Outcome::Ok(Told::Stored { queue, offset, .. }), _) => {
-                self.note_named(digest, queue, *offset, key);
+            (Ask::Send { key }, Outcome::Ok(Told::Stored { queue, offset, .. }), _)
+                if self.is_lost(queue, *offset, key) =>
+            {
+                digest.lost(queue, *offset);
             }
-            (Ask::Consume { group, queue, offset, key, .. }, outcome, _) => {
-                self.note_named(digest, queue, *offset, key);
-                digest.delivered.entry((queue.clone(), *offset)).or_default().insert(key.clone());
-                if matches!(outcome, Outcome::Ok(_)) {
-                    digest.consumed.entry(group.clone()).or_default().insert(key.clone());
-                }
+            (Ask::Consume { queue, offset, key, .. }, ..) if self.is_lost(queue, *offset, key) => {
+                digest.lost(queue, *offset);
+                digest.renamed.entry((queue.clone(), *offset)).or_default().insert(key.clone());
             }
             _ => {}
         }
     }
 
-    fn note_named(&self, digest: &mut Digest, queue: &Queue, offset: i64, key: &str) {
-        let Some(contents) = self.queues.get(queue) else { return };
-        if offset >= contents.min && contents.key_at(offset) != Some(key) {
-            digest.first_lost.entry(queue.clone()).and_modify(|first| *first = offset.min(*first)).or_insert(offset);
-        }
+    /// Whether a queue that is known at the end has another message, or none, where this one was.
+    fn is_lost(&self, queue: &Queue, offset: i64, key: &str) -> bool {
+        let at_the_end = self.queues.get(queue);
+        at_the_end.is_some_and(|contents| offset >= contents.min && contents.key_at(offset) != Some(key))
     }
 
     /// The outages of a node, in order of time.

@@ -14,6 +14,7 @@ use crate::faults::disk_held;
 use crate::invariant::i4_committed_offsets::recovered_floors;
 use crate::operation::{Ask, Queue};
 use crate::plan::Plan;
+use indexmap::IndexMap;
 use sim::history::Outcome;
 use sim::verdict::{EventId, Violation};
 use std::collections::BTreeMap;
@@ -35,7 +36,7 @@ pub fn judge(plan: &Plan, evidence: &Evidence) -> Vec<Violation> {
 }
 
 fn stored_copies(evidence: &Evidence) -> Vec<Violation> {
-    let mut copies: BTreeMap<&str, u32> = BTreeMap::new();
+    let mut copies: IndexMap<&str, u32> = IndexMap::new();
     for message in evidence.queues.values().flat_map(|contents| &contents.messages) {
         *copies.entry(&message.key).or_default() += 1;
     }
@@ -103,7 +104,7 @@ fn deliveries_again(plan: &Plan, evidence: &Evidence) -> Vec<Violation> {
 
 /// Deliveries of a message that the group had before, each with time and offset of the start of its run.
 fn repeated<'a>(deliveries: &'a [Delivery<'a>]) -> Vec<(Duration, i64, &'a Delivery<'a>)> {
-    let mut seen: BTreeMap<i64, &str> = BTreeMap::new();
+    let mut seen: IndexMap<i64, &str> = IndexMap::new();
     let mut runs: BTreeMap<&str, (Duration, i64, i64)> = BTreeMap::new();
     let mut repeated = Vec::new();
     for delivery in deliveries {

@@ -7,8 +7,8 @@
 use crate::evidence::{Evidence, sends, slaves_of};
 use crate::operation::Ask;
 use crate::plan::{Flush, Plan};
+use indexmap::IndexMap;
 use sim::verdict::Violation;
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Stable name.
@@ -60,17 +60,16 @@ fn dense_and_ordered(evidence: &Evidence) -> Vec<Violation> {
 /// Each delivery and each acknowledgement names the message that its offset names at the end.
 fn same_message(plan: &Plan, evidence: &Evidence) -> Vec<Violation> {
     let operations = evidence.history.operations();
-    let asked: BTreeMap<&str, Duration> =
-        sends(&operations).iter().map(|send| (send.key, send.operation.invoked_at)).collect();
+    let sends = sends(&operations);
+    // Looked for only where something is wrong.
+    let sent =
+        |key: &str| sends.iter().find(|send| send.key == key).map_or(Duration::ZERO, |send| send.operation.invoked_at);
     let mut violations = Vec::new();
     for operation in &operations {
         let Ask::Consume { queue, offset, key, .. } = operation.input else { continue };
         let Some(contents) = evidence.queues.get(queue) else { continue };
         let now = contents.key_at(*offset);
-        if now == Some(key)
-            || *offset < contents.min
-            || hazard(plan, evidence, &queue.broker, asked.get(key.as_str()).copied().unwrap_or_default())
-        {
+        if now == Some(key) || *offset < contents.min || hazard(plan, evidence, &queue.broker, sent(key)) {
             continue;
         }
         let now = now.unwrap_or("nothing");
@@ -80,8 +79,8 @@ fn same_message(plan: &Plan, evidence: &Evidence) -> Vec<Violation> {
         );
         violations.push(Violation::new(NAME, summary).because(evidence.history.evidence(operation.events())));
     }
-    let mut owners = BTreeMap::new();
-    for send in sends(&operations) {
+    let mut owners = IndexMap::new();
+    for send in &sends {
         let Some(stored) = &send.stored else { continue };
         if let Some(other) = owners.insert((stored.queue, stored.offset), send.key)
             && !hazard(plan, evidence, &stored.queue.broker, Duration::ZERO)

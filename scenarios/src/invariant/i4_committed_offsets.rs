@@ -17,6 +17,7 @@ use crate::evidence::{Death, Evidence, Outage, slaves_of};
 use crate::faults::disk_held;
 use crate::operation::Queue;
 use crate::plan::Plan;
+use indexmap::IndexSet;
 use sim::verdict::Violation;
 use std::time::Duration;
 
@@ -32,9 +33,10 @@ const REACH_WINDOW: Duration = Duration::from_secs(20);
 pub fn judge(plan: &Plan, evidence: &Evidence) -> Vec<Violation> {
     let mut violations = Vec::new();
     for group in plan.clients.groups().iter().filter(|group| crate::plan::is_clustering(plan, group)) {
+        let consumed = evidence.consumed(group);
         for queue in evidence.queues.keys() {
             violations.extend(recovered(plan, evidence, group, queue));
-            violations.extend(not_ahead(evidence, group, queue));
+            violations.extend(not_ahead(evidence, group, queue, &consumed));
         }
     }
     violations
@@ -128,7 +130,7 @@ fn slave_floor(plan: &Plan, evidence: &Evidence, group: &str, queue: &Queue, out
     slaves_of(&plan.cluster, &queue.broker).iter().filter_map(shown).max()
 }
 
-fn not_ahead(evidence: &Evidence, group: &str, queue: &Queue) -> Vec<Violation> {
+fn not_ahead(evidence: &Evidence, group: &str, queue: &Queue, consumed: &IndexSet<&str>) -> Vec<Violation> {
     let Some(committed) = evidence.last.committed.get(group).and_then(|queues| queues.get(queue)).copied() else {
         return Vec::new();
     };
@@ -142,7 +144,7 @@ fn not_ahead(evidence: &Evidence, group: &str, queue: &Queue) -> Vec<Violation> 
     }
     let skipped = contents.messages.iter().find(|message| {
         message.offset < committed
-            && !evidence.was_consumed(group, &message.key)
+            && !consumed.contains(message.key.as_str())
             && !evidence.was_reused(queue, message.offset, &message.key)
     });
     let Some(skipped) = skipped else { return Vec::new() };
