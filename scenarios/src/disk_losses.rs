@@ -2,6 +2,7 @@
 
 use crate::operation::History;
 use sim::history::What;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Node event: an operator has emptied the store of a slave that refused to start, for it to be copied anew.
@@ -20,20 +21,37 @@ enum Loss {
     Replaced,
 }
 
-fn losses<'a>(history: &'a History, node: &'a str) -> impl Iterator<Item = (Duration, Loss)> + 'a {
-    history.events.iter().filter_map(move |event| match &event.what {
-        What::Node { node: name, event: what } if name == node => match what.as_str() {
-            WIPED | STORE_REPLACED => Some((event.at, Loss::Replaced)),
-            what if DAMAGES.contains(&what) => Some((event.at, Loss::Damaged)),
+/// What happened to the disks of all nodes, in order of time.
+fn all_losses(history: &History) -> impl Iterator<Item = (Duration, &str, Loss)> {
+    history.events.iter().filter_map(|event| match &event.what {
+        What::Node { node, event: what } => match what.as_str() {
+            WIPED | STORE_REPLACED => Some((event.at, node.as_str(), Loss::Replaced)),
+            what if DAMAGES.contains(&what) => Some((event.at, node.as_str(), Loss::Damaged)),
             _ => None,
         },
         _ => None,
     })
 }
 
-/// Whether the node's disk is damaged at that time. A fault that damages single operations may strike as long as nobody has replaced the disk.
+fn losses<'a>(history: &'a History, node: &'a str) -> impl Iterator<Item = (Duration, Loss)> + 'a {
+    all_losses(history).filter(move |(_, name, _)| *name == node).map(|(when, _, loss)| (when, loss))
+}
+
+/// The nodes whose disk is damaged at that time. A fault that damages single operations may strike as long as nobody has replaced the disk.
+pub fn damaged(history: &History, at: Duration) -> BTreeSet<String> {
+    let mut damaged = BTreeSet::new();
+    for (_, node, loss) in all_losses(history).take_while(|(when, ..)| *when <= at) {
+        match loss {
+            Loss::Damaged => damaged.insert(node.to_owned()),
+            Loss::Replaced => damaged.remove(node),
+        };
+    }
+    damaged
+}
+
+/// Whether the node's disk is damaged at that time, as [`damaged`] says.
 pub fn is_damaged(history: &History, node: &str, at: Duration) -> bool {
-    losses(history, node).take_while(|(when, _)| *when <= at).last().is_some_and(|(_, loss)| loss == Loss::Damaged)
+    damaged(history, at).contains(node)
 }
 
 /// Since when the node has had its present disk, as of `by`; `None`: from the start.

@@ -1,7 +1,7 @@
 //! One run of a plan: boot, safety phase under faults, healing, liveness phase, a last look, the verdict.
 
 use crate::consumers::{self, Roster};
-use crate::disk_losses::is_damaged;
+use crate::disk_losses::damaged;
 use crate::evidence::{Evidence, Snapshot, Work, slaves_of};
 use crate::invariant::{LIVENESS, judge};
 use crate::machines::{CONFIGURATIONS, Machines};
@@ -279,8 +279,7 @@ impl Run {
         self.recorder.look(|history| consumed.read_on(history));
         let mut look = Snapshot { consumed: consumed.offsets.clone(), ..Snapshot::default() };
         let now = rt::world::elapsed();
-        let brokers = self.plan.cluster.brokers().into_iter();
-        look.damaged = self.recorder.look(|history| brokers.filter(|node| is_damaged(history, node, now)).collect());
+        look.damaged = self.recorder.look(|history| damaged(history, now));
         for name in self.plan.cluster.names() {
             if let Some(route) = self.observer.route(&name).await {
                 look.routes.insert(name, route);
@@ -361,22 +360,24 @@ impl Run {
 #[derive(Default)]
 struct Consumed {
     offsets: BTreeMap<String, BTreeMap<Queue, Vec<i64>>>,
-    /// Deliveries whose listener is not done.
-    begun: BTreeMap<OperationId, (String, Queue, i64)>,
+    /// Deliveries whose listener is not done, with the place of their event.
+    begun: BTreeMap<OperationId, usize>,
     events_read: usize,
 }
 
 impl Consumed {
     /// Takes in the events that came since the last look.
     fn read_on(&mut self, history: &History) {
-        for event in &history.events[self.events_read..] {
+        for (place, event) in history.events.iter().enumerate().skip(self.events_read) {
             match &event.what {
-                What::Invoke { operation, input: Ask::Consume { group, queue, offset, .. }, .. } => {
-                    self.begun.insert(*operation, (group.clone(), queue.clone(), *offset));
+                What::Invoke { operation, input: Ask::Consume { .. }, .. } => {
+                    self.begun.insert(*operation, place);
                 }
                 What::Ok { operation, output: Told::Consumed } => {
-                    if let Some((group, queue, offset)) = self.begun.remove(operation) {
-                        self.offsets.entry(group).or_default().entry(queue).or_default().push(offset);
+                    let begun = self.begun.remove(operation).map(|place| &history.events[place].what);
+                    if let Some(What::Invoke { input: Ask::Consume { group, queue, offset, .. }, .. }) = begun {
+                        let queues = self.offsets.entry(group.clone()).or_default();
+                        queues.entry(queue.clone()).or_default().push(*offset);
                     }
                 }
                 _ => {}
