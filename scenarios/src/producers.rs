@@ -24,10 +24,13 @@ pub fn is_body_of(body: &[u8], key: &str) -> bool {
 }
 
 /// One message that a producer is to send.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 struct Due {
     at: Duration,
-    key: String,
+    /// Place of the burst among the operations of the plan.
+    burst: usize,
+    /// Place in the burst.
+    number: u32,
     body_bytes: u32,
 }
 
@@ -48,7 +51,7 @@ pub fn boot(
         let now = rt::world::elapsed();
         // A message that is due at the moment of a restart was asked for by the life before.
         let is_left = |due: &&Due| started + due.at > now || now == started;
-        let due: Vec<Due> = due.iter().filter(is_left).cloned().collect();
+        let due: Vec<Due> = due.iter().filter(is_left).copied().collect();
         let (name, recorder, config) = (name.clone(), recorder.clone(), config.clone());
         drop(rt::world::spawn_on(node, async move {
             let token = CancellationToken::new();
@@ -60,7 +63,8 @@ pub fn boot(
                 if rt::world::elapsed() >= end {
                     break;
                 }
-                send(&producer, &name, &message.key, message.body_bytes, None, &recorder).await;
+                let key = format!("{name}.{}.{}", message.burst, message.number);
+                send(&producer, &name, &key, message.body_bytes, None, &recorder).await;
             }
             producer.shutdown().await;
             instance.shutdown().await;
@@ -75,7 +79,8 @@ fn due(plan: &Plan, name: &str) -> Vec<Due> {
         if producer == name {
             due.extend((0..*count).map(|number| Due {
                 at: *at + *every * number,
-                key: format!("{name}.{burst}.{number}"),
+                burst,
+                number,
                 body_bytes: *body_bytes,
             }));
         }
