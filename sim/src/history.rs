@@ -218,10 +218,14 @@ impl<I, O> Clone for Recorder<I, O> {
     }
 }
 
+/// Room for the events of a usual run: memory that is not written costs nothing, and a history that grows is copied again and again.
+const EVENTS_USUAL: usize = 16_384;
+
 impl<I, O> Recorder<I, O> {
     /// An empty history. Node events also go to `signals`, as `NODE EVENT`, so that a fault may start after one.
     pub fn new(signals: &Signals) -> Recorder<I, O> {
-        let state = State { history: History::default(), operations: 0 };
+        let history = History { events: Vec::with_capacity(EVENTS_USUAL) };
+        let state = State { history, operations: 0 };
         Recorder { shared: Arc::new(Mutex::new(state)), signals: signals.clone() }
     }
 
