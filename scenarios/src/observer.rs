@@ -156,18 +156,21 @@ impl Observer {
     }
 
     /// Reads a queue from its first message to its last. A queue that grows meanwhile is read again, and so is one that does not show
-    /// all of the log yet: a request that its client has given up may be stored late.
+    /// all of the log yet: a request that its client has given up may be stored late. `None`: it was never read, or never stood still,
+    /// and then its master does not serve it.
     pub async fn queue_contents(&self, node: &str, queue: i32) -> Option<QueueContents> {
-        let mut contents = None;
         for _ in 0..READS_MAX {
-            contents = self.read_queue(node, queue).await;
+            let contents = self.read_queue(node, queue).await;
             let stands = contents.as_ref().map(|read| (read.min, read.max));
-            if self.dispatch_behind(node).await == Some(0) && stands == self.bounds(node, queue).await {
-                break;
+            if stands.is_some()
+                && self.dispatch_behind(node).await == Some(0)
+                && stands == self.bounds(node, queue).await
+            {
+                return contents;
             }
             rt::time::sleep(READ_AGAIN_AFTER).await;
         }
-        contents
+        None
     }
 
     async fn read_queue(&self, node: &str, queue: i32) -> Option<QueueContents> {

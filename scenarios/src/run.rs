@@ -3,7 +3,7 @@
 use crate::consumers::{self, Roster};
 use crate::disk_losses::damaged;
 use crate::evidence::{Evidence, Snapshot, Work, slaves_of};
-use crate::invariant::{LIVENESS, judge};
+use crate::invariant::{LIVENESS, judge, l3_queues_are_served};
 use crate::machines::{CONFIGURATIONS, Machines};
 use crate::observer::Observer;
 use crate::operation::{Ask, History, Queue, Recorder, Told};
@@ -323,8 +323,13 @@ impl Run {
     async fn last_look(&self, evidence: &mut Evidence) {
         for master in self.plan.cluster.masters() {
             for queue in self.queues_of(&master) {
-                if let Some(contents) = self.observer.queue_contents(&master, queue.id).await {
-                    evidence.queues.insert(queue.clone(), contents);
+                match self.observer.queue_contents(&master, queue.id).await {
+                    Some(contents) => drop(evidence.queues.insert(queue.clone(), contents)),
+                    // No judge can say anything about it, and that must be seen.
+                    None => {
+                        let unread = format!("{master} queue {} cannot be read, or still grows", queue.id);
+                        evidence.unmet.entry(l3_queues_are_served::NAME).or_default().push(unread);
+                    }
                 }
                 for group in self.plan.clients.groups() {
                     if let Some(offset) = self.observer.committed(&master, &group, &queue, &self.recorder).await {
