@@ -9,7 +9,7 @@
 //!
 //! | module | what it gives |
 //! |---|---|
-//! | [`plan`], [`draw`] | what one run does, as data; how it is drawn from a seed |
+//! | [`plan`], [`draw`], [`simpler`](mod@simpler) | what one run does, as data; how it is drawn from a seed; simpler ones |
 //! | [`machines`], [`node_config`] | the nodes, and the configuration text of each server |
 //! | [`producers`], [`consumers`], [`observer`] | who sends, who consumes, who looks |
 //! | [`operation`], [`evidence`] | the history's vocabulary; what judges look at |
@@ -36,6 +36,7 @@ pub mod operation;
 pub mod plan;
 pub mod producers;
 pub mod run;
+pub mod simpler;
 pub mod suite;
 
 pub use suite::registry;

@@ -186,6 +186,17 @@ pub enum Operation {
     },
 }
 
+impl Operation {
+    /// The client's node.
+    pub fn node(&self) -> &String {
+        match self {
+            Operation::Send { producer: node, .. }
+            | Operation::Join { consumer: node, .. }
+            | Operation::Leave { consumer: node, .. } => node,
+        }
+    }
+}
+
 /// The topic that producers send to.
 pub const TOPIC: &str = "Hotfire";
 

@@ -1,4 +1,4 @@
-//! The command line: `list`, `run`, `fuzz`, `replay`, `check`, `mutants`.
+//! The command line: `list`, `run`, `fuzz`, `replay`, `shrink`, `check`, `mutants`.
 //!
 //! Exit status 0: no violation. 1: a violation, a divergence, a surviving mutant, or a fault without effect. 2: usage, or something
 //! outside of the simulator failed.
@@ -38,6 +38,8 @@ enum Command {
     Fuzz(FuzzArguments),
     /// Run a case file.
     Replay(ReplayArguments),
+    /// Make a failing case small: fewer faults, operations and nodes, and the same violation.
+    Shrink(ShrinkArguments),
     /// Prove that runs are deterministic: each seed twice, in two processes in lockstep.
     Check(CheckArguments),
     /// Plant known bugs and see which invariant kills each.
@@ -109,6 +111,21 @@ struct ReplayArguments {
     /// Show log lines on stderr: a level, or levels by module such as `info,store=trace`.
     #[arg(long, value_name = "LEVEL", value_parser = log_levels)]
     log: Option<String>,
+}
+
+#[derive(Debug, Args)]
+struct ShrinkArguments {
+    /// The case file.
+    file: PathBuf,
+    /// Where the small case goes, step by step; a search that was interrupted goes on from there [default: FILE with `.small` in its name].
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// How long to go on at most, such as 2min.
+    #[arg(long = "for", value_name = "TIME", value_parser = duration::parse, default_value = "2min")]
+    time: Duration,
+    /// Children at a time [default: one a processor].
+    #[arg(long, value_name = "N")]
+    jobs: Option<NonZeroUsize>,
 }
 
 #[derive(Debug, Args)]

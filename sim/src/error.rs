@@ -112,6 +112,32 @@ pub enum CampaignError {
     Worker(#[from] WorkerError),
 }
 
+/// A case that cannot be made smaller.
+#[derive(Debug, Error)]
+pub enum ShrinkError {
+    /// It violates nothing.
+    #[error("the case violates nothing of {scenario}, so there is nothing to keep while it shrinks")]
+    Clean {
+        /// The scenario.
+        scenario: String,
+    },
+    /// Its plan is not one of its scenario.
+    #[error("the case cannot be run: {reason}")]
+    Unfit {
+        /// What the reader of the plan met.
+        reason: String,
+    },
+    /// A name selects nothing.
+    #[error(transparent)]
+    Unknown(#[from] UnknownScenario),
+    /// The case, or the smaller one, cannot be read or written.
+    #[error(transparent)]
+    Case(#[from] CaseError),
+    /// The children cannot be run.
+    #[error(transparent)]
+    Worker(#[from] WorkerError),
+}
+
 /// A mutant that cannot be judged.
 #[derive(Debug, Error)]
 pub enum MutantError {

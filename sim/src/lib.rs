@@ -21,6 +21,7 @@
 //! | [`report`] | what one run hands to its parent |
 //! | [`worker`] | one forked child a seed, watched by the wall clock |
 //! | [`campaign`] | many seeds: progress, table, cases |
+//! | [`shrink`] | from a failing case to a small one |
 //! | [`check`] | two processes in lockstep: the first diverging event |
 //! | [`mutants`] | planted bugs, and the invariant that kills each |
 //! | [`log`] | log lines with virtual time and node name |
@@ -66,6 +67,8 @@ pub mod plan;
 pub mod report;
 #[cfg(madsim)]
 pub mod scenario;
+#[cfg(madsim)]
+pub mod shrink;
 #[cfg(madsim)]
 pub mod testing;
 #[cfg(madsim)]

@@ -60,13 +60,15 @@ impl Case {
         text
     }
 
-    /// Writes the file, and its directory if there is none yet.
+    /// Writes the file, and its directory if there is none yet. Whoever ends the process meanwhile leaves the old file or the new one.
     pub fn save(&self, path: &Path) -> Result<(), CaseError> {
         let wrong = |source| CaseError::Write { path: path.to_owned(), source };
         if let Some(directory) = path.parent() {
             fs::create_dir_all(directory).map_err(wrong)?;
         }
-        fs::write(path, self.to_text()).map_err(wrong)
+        let mut unfinished = path.as_os_str().to_owned();
+        unfinished.push(".unfinished");
+        fs::write(&unfinished, self.to_text()).and_then(|()| fs::rename(&unfinished, path)).map_err(wrong)
     }
 
     /// Reads the file. Whether the plan fits its scenario shows when it runs.

@@ -31,6 +31,13 @@ pub trait Scenario: Send + Sync + 'static {
     /// How plans are drawn. Each plan comes from one seed; the strategy is the only place where the seed has a say.
     fn strategy(&self) -> BoxedStrategy<Self::Plan>;
 
+    /// Plans that are simpler than this one, each in one way: fewer nodes, a plainer configuration, shorter times, an easier schedule.
+    /// [`shrink`](crate::shrink) tries them in this order, and leaves entries of the plan's lists `faults` and `operations` out by itself.
+    fn simpler(&self, plan: &Self::Plan) -> Vec<Self::Plan> {
+        let _ = plan;
+        Vec::new()
+    }
+
     /// Runs the plan in a new world and judges it.
     fn run(&self, plan: &Self::Plan) -> Report;
 }
@@ -41,6 +48,7 @@ trait Runnable: Send + Sync {
     fn suite(&self) -> &'static str;
     fn claim(&self) -> &'static str;
     fn draw(&self, seed: u64) -> Value;
+    fn simpler(&self, plan: &Value) -> Result<Vec<Value>, serde_json::Error>;
     fn run(&self, plan: &Value) -> Result<Report, serde_json::Error>;
 }
 
@@ -57,6 +65,9 @@ impl<S: Scenario> Runnable for S {
     fn draw(&self, seed: u64) -> Value {
         let plan = draw(&self.strategy(), Scenario::name(self), seed);
         serde_json::to_value(&plan).expect("a plan is plain data with string keys")
+    }
+    fn simpler(&self, plan: &Value) -> Result<Vec<Value>, serde_json::Error> {
+        Scenario::simpler(self, &S::Plan::deserialize(plan)?).iter().map(serde_json::to_value).collect()
     }
     fn run(&self, plan: &Value) -> Result<Report, serde_json::Error> {
         // Through JSON even for a plan just drawn: what a case file cannot hold must not decide a run.
@@ -114,9 +125,16 @@ impl Entry<'_> {
     pub fn case(&self, seed: u64) -> Case {
         Case::new(self.name(), Some(seed), None, self.draw(seed))
     }
+    /// Plans that are simpler in one way each.
+    pub fn simpler(&self, plan: &Value) -> Result<Vec<Value>, CaseError> {
+        self.0.simpler(plan).map_err(|source| self.unfit(source))
+    }
     /// Runs a plan in this thread. Only a child process should: see [`crate::worker`].
     pub fn run(&self, plan: &Value) -> Result<Report, CaseError> {
-        self.0.run(plan).map_err(|source| CaseError::Plan { scenario: self.name().to_owned(), source })
+        self.0.run(plan).map_err(|source| self.unfit(source))
+    }
+    fn unfit(&self, source: serde_json::Error) -> CaseError {
+        CaseError::Plan { scenario: self.name().to_owned(), source }
     }
 }
 

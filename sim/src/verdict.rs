@@ -38,6 +38,20 @@ impl Violation {
         Violation { invariant: invariant.into(), summary: summary.into(), evidence: Vec::new() }
     }
 
+    /// What went wrong, without the numbers of this run and without what else went wrong: two violations with one cause are one finding.
+    pub fn cause(&self) -> String {
+        let first = self.summary.split(';').next().unwrap_or_default();
+        let mut cause = String::with_capacity(first.len());
+        for character in first.chars() {
+            match character {
+                digit if digit.is_ascii_digit() && cause.ends_with('#') => {}
+                digit if digit.is_ascii_digit() => cause.push('#'),
+                other => cause.push(other),
+            }
+        }
+        cause
+    }
+
     /// Adds the proving events, in order of time.
     #[must_use]
     pub fn because(mut self, evidence: impl IntoIterator<Item = Evidence>) -> Violation {
@@ -60,4 +74,20 @@ impl fmt::Display for Violation {
 /// Virtual time with a fixed number of digits, so that columns line up.
 pub(crate) fn seconds(at: Duration) -> String {
     format!("{}.{:06}", at.as_secs(), at.subsec_micros())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Violation;
+
+    #[test]
+    fn one_cause_has_many_numbers_and_company() {
+        let cause = |summary: &str| Violation::new("I1", summary).cause();
+        assert_eq!(cause("p-1.0.34 is lost: offset 7 of queue 12; and 3 more"), "p-#.#.# is lost: offset # of queue #");
+        assert_eq!(
+            cause("p-2.0.5 is lost: offset 123 of queue 1"),
+            cause("p-1.0.34 is lost: offset 7 of queue 12; broker-b waits")
+        );
+        assert_ne!(cause("a is lost"), cause("b is lost"));
+    }
 }

@@ -3,6 +3,7 @@
 use crate::draw;
 use crate::plan::Plan;
 use crate::run;
+use crate::simpler::simpler;
 use proptest::strategy::{BoxedStrategy, Strategy};
 use sim::report::Report;
 use sim::scenario::Scenario;
@@ -29,6 +30,10 @@ impl Scenario for NothingPromisedIsLost {
 
     fn strategy(&self) -> BoxedStrategy<Plan> {
         draw::hostile_profile().boxed()
+    }
+
+    fn simpler(&self, plan: &Plan) -> Vec<Plan> {
+        simpler(plan)
     }
 
     fn run(&self, plan: &Plan) -> Report {

@@ -11,6 +11,7 @@
 
 use crate::plan::Plan;
 use crate::run::{self, Claim};
+use crate::simpler::simpler;
 use proptest::strategy::{BoxedStrategy, Strategy};
 use sim::report::Report;
 use sim::scenario::{Registry, Scenario};
@@ -80,6 +81,10 @@ impl Scenario for Progress {
     fn strategy(&self) -> BoxedStrategy<Plan> {
         let plan = self.plan;
         story::strategy().prop_map(move |story| plan(&story)).boxed()
+    }
+
+    fn simpler(&self, plan: &Plan) -> Vec<Plan> {
+        simpler(plan)
     }
 
     fn run(&self, plan: &Plan) -> Report {

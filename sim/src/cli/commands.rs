@@ -1,15 +1,15 @@
 //! What each command does.
 
-use super::{CheckArguments, Command, FuzzArguments, MutantArguments, ReplayArguments, RunArguments};
+use super::{CheckArguments, Command, FuzzArguments, MutantArguments, ReplayArguments, RunArguments, ShrinkArguments};
 use crate::campaign::{self, Options, align_right, clock, grouped, progress_bar, reproduce_run, table};
 use crate::desk::{Observation, observe};
-use crate::error::{CampaignError, CaseError, MutantError, WorkerError};
+use crate::error::{CampaignError, CaseError, MutantError, ShrinkError, WorkerError};
 use crate::plan::Case;
 use crate::report::Report;
 use crate::scenario::Registry;
 use crate::worker::process::Launch;
 use crate::worker::{self, Limits, Run, Task};
-use crate::{check, log, mutants};
+use crate::{check, log, mutants, shrink};
 use indicatif::ProgressBar;
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -37,6 +37,8 @@ enum Failure {
     Worker(#[from] WorkerError),
     #[error(transparent)]
     Mutant(#[from] MutantError),
+    #[error(transparent)]
+    Shrink(#[from] ShrinkError),
     #[error("case file {path} is damaged: {reason}")]
     Unfit { path: String, reason: String },
     #[error("cannot write {path}: {source}")]
@@ -57,6 +59,7 @@ pub(super) fn perform(
         Command::Run(arguments) => run(registry, &arguments, out),
         Command::Fuzz(arguments) => fuzz(registry, arguments, out),
         Command::Replay(arguments) => replay(registry, &arguments, out),
+        Command::Shrink(arguments) => shrink(registry, arguments, out),
         Command::Check(arguments) => check(registry, &arguments, out),
         Command::Mutants(arguments) => mutants(registry, arguments, out, err),
     };
@@ -101,6 +104,23 @@ fn replay(registry: &Registry, arguments: &ReplayArguments, out: &mut dyn Write)
         writeln!(out, "the case was saved for violating {expected:?}, which this build does not")?;
     }
     tell(registry, &run, Some(file), out)
+}
+
+fn shrink(registry: &Registry, arguments: ShrinkArguments, out: &mut dyn Write) -> Result<u8, Failure> {
+    let ShrinkArguments { file, out: small, time, jobs } = arguments;
+    let case = Case::load(&file)?;
+    let small = small.unwrap_or_else(|| file.with_extension("small.json"));
+    let options = shrink::Options { limits: limits(jobs), time, file: small.clone() };
+    let progress = ProgressBar::new_spinner();
+    let shrunk = shrink::run(registry, &case, &options, &mut |runs, size| {
+        progress.set_message(format!("{runs} runs, {} faults and {} operations left", size.faults, size.operations));
+        progress.tick();
+    })?;
+    progress.finish_and_clear();
+    shrunk.case.save(&small)?;
+    write!(out, "{}", shrunk.to_text())?;
+    writeln!(out, "\nreproduce: {} replay {}", registry.command(), small.display())?;
+    Ok(CLEAN)
 }
 
 /// Runs one task in one child, with a log if asked.

@@ -67,6 +67,86 @@ fn a_violation_can_be_reproduced_by_seed_and_by_case() {
     assert_eq!(head(&by_case), head(&by_seed));
 }
 
+/// A case of the counter that forgets, with more faults than it needs.
+fn forgetful(directory: &Path) -> String {
+    let fuzz = typed(directory, &["fuzz", "counter_without_sync", "--seeds", "60", "--jobs", "2", "--cases", "cases"]);
+    let saved =
+        fuzz.lines().find_map(|line| line.split_once("    (saved as ")).expect("a case").1.trim_end_matches(')');
+    let mut case: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(directory.join(saved)).expect("saved")).expect("JSON");
+    let idle = serde_json::json!({"fault": {"slow_cpu": {"node": "client", "poll": "1us"}}, "start": {"at": "1ms"}, "lasts": "1ms"});
+    let faults = case["plan"]["faults"].as_array_mut().expect("a list");
+    (0..5).for_each(|place| faults.insert(place.min(faults.len()), idle.clone()));
+    fs::write(directory.join("large.json"), case.to_string()).expect("the directory is writable");
+    "large.json".into()
+}
+
+#[test]
+fn a_case_shrinks_to_the_fault_that_it_needs() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let large = forgetful(directory.path());
+    let text = typed(directory.path(), &["shrink", &large, "--jobs", "2"]);
+    assert!(text.contains("nothing smaller fails in the same way"), "{text}");
+    assert!(
+        text.contains("reproduce: cargo sim replay large.small.json") && text.ends_with("exit status 0\n"),
+        "{text}"
+    );
+    let small: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(directory.path().join("large.small.json")).expect("saved"))
+            .expect("JSON");
+    assert_eq!(small["plan"]["faults"].as_array().map(Vec::len), Some(1), "{small:#}");
+    let replayed = typed(directory.path(), &["replay", "large.small.json"]);
+    assert!(replayed.contains(small["violates"].as_str().expect("named")), "{replayed}");
+    assert!(replayed.ends_with("exit status 1\n"), "{replayed}");
+}
+
+#[test]
+fn an_interrupted_search_goes_on_from_the_best_so_far() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let large = forgetful(directory.path());
+    let at_once = typed(directory.path(), &["shrink", &large, "--for", "0s", "--out", "small.json"]);
+    assert!(at_once.contains("1 runs: the time is over; the same command goes on"), "{at_once}");
+    let whole = typed(directory.path(), &["shrink", &large, "--out", "small.json"]);
+    let again = typed(directory.path(), &["shrink", &large, "--out", "small.json"]);
+    let runs = |text: &str| -> u64 {
+        let line = text.lines().find(|line| line.contains(" runs: ")).expect("a line of runs");
+        line.split(' ').next().and_then(|number| number.parse().ok()).expect("a number")
+    };
+    assert!(runs(&again) < runs(&whole), "{whole}{again}");
+    let best = || fs::read_to_string(directory.path().join("small.json")).expect("saved");
+    let before = best();
+    typed(directory.path(), &["shrink", &large, "--for", "0s", "--out", "small.json"]);
+    assert_eq!(best(), before, "a search without time writes nothing worse over it");
+}
+
+#[test]
+fn a_case_that_violates_nothing_cannot_shrink() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let plan = typed(directory.path(), &["run", "counter_never_goes_back", "--seed", "3", "--plan"]);
+    let case = &plan[..=plan.rfind('}').expect("a case")];
+    fs::write(directory.path().join("clean.json"), case).expect("the directory is writable");
+    insta::assert_snapshot!(
+        typed(directory.path(), &["shrink", "clean.json"]),
+        @r"
+    error: the case violates nothing of counter_never_goes_back, so there is nothing to keep while it shrinks
+    exit status 2
+    "
+    );
+    fs::write(
+        directory.path().join("unfit.json"),
+        "{\"format\": 1, \"scenario\": \"counter_never_goes_back\", \"plan\": 1}",
+    )
+    .expect("the directory is writable");
+    insta::assert_snapshot!(typed(directory.path(), &["shrink", "unfit.json"]), @r#"
+    error: the case cannot be run: the plan does not fit scenario "counter_never_goes_back": invalid type: integer `1`, expected struct Plan
+    exit status 2
+    "#);
+    insta::assert_snapshot!(typed(directory.path(), &["shrink", "missing.json"]), @r"
+    error: cannot read case file missing.json: No such file or directory (os error 2)
+    exit status 2
+    ");
+}
+
 #[test]
 fn a_campaign_over_idle_faults_fails() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -1,0 +1,157 @@
+//! Simpler plans, each in one way: what the shrinker of a failing case tries besides leaving faults and operations out.
+
+use crate::plan::{Cluster, Operation, Plan, Policy, Replication};
+use std::time::Duration;
+
+/// A run shorter than that shows nothing.
+const DURATION_MIN: Duration = Duration::from_secs(1);
+/// Schedules worth a try: a small seed reads well, and not every bug needs a rare one.
+const SEEDS: std::ops::Range<u64> = 0..4;
+
+/// Fewer nodes first, for they take most of a report; then a plainer configuration, shorter times, an easier schedule.
+pub fn simpler(plan: &Plan) -> Vec<Plan> {
+    let mut plans = fewer_nodes(plan);
+    plans.extend(plainer(plan));
+    plans.extend(shorter(plan));
+    plans.extend(easier_schedules(plan));
+    plans.retain(|simpler| simpler != plan);
+    plans
+}
+
+fn fewer_nodes(plan: &Plan) -> Vec<Plan> {
+    let mut plans = Vec::new();
+    let mut with_cluster = |cluster: Cluster| plans.push(among_its_nodes(Plan { cluster, ..plan.clone() }));
+    let cluster = &plan.cluster;
+    if let Some((_, others @ [_, ..])) = cluster.slaves.split_last() {
+        with_cluster(Cluster { slaves: others.to_vec(), ..cluster.clone() });
+    }
+    for (master, slaves) in cluster.slaves.iter().enumerate().filter(|(_, slaves)| **slaves > 0) {
+        let mut fewer = cluster.clone();
+        fewer.slaves[master] = slaves - 1;
+        with_cluster(fewer);
+    }
+    if cluster.name_servers > 1 {
+        with_cluster(Cluster { name_servers: cluster.name_servers - 1, ..cluster.clone() });
+    }
+    if plan.clients.producers > 1 {
+        let mut fewer = plan.clone();
+        fewer.clients.producers -= 1;
+        plans.push(among_its_nodes(fewer));
+    }
+    if plan.clients.consumers.len() > 1 {
+        let mut fewer = plan.clone();
+        fewer.clients.consumers.pop();
+        plans.push(among_its_nodes(fewer));
+    }
+    plans
+}
+
+/// The plan without the operations and faults of nodes that it no longer has.
+fn among_its_nodes(mut plan: Plan) -> Plan {
+    let mut nodes = [plan.cluster.names(), plan.cluster.brokers(), plan.clients.producer_names()].concat();
+    nodes.extend(plan.clients.consumer_names().into_iter().map(|(name, _)| name));
+    plan.operations.retain(|operation| nodes.contains(operation.node()));
+    plan.faults.retain(|fault| fault.fault.nodes().iter().all(|node| nodes.iter().any(|name| name == node)));
+    plan
+}
+
+fn plainer(plan: &Plan) -> Vec<Plan> {
+    let changes: [fn(&mut Plan); 7] = [
+        |plan| plan.rare_choices = false,
+        |plan| plan.schedule.policy = Policy::Random,
+        |plan| plan.cluster.replication = Replication::Async,
+        |plan| plan.cluster.queues = 1,
+        |plan| plan.network.by_name = false,
+        |plan| plan.network.latency_max = plan.network.latency_min,
+        |plan| plan.clients.consumers.iter_mut().for_each(|consumer| consumer.work = Duration::ZERO),
+    ];
+    changes.into_iter().map(|change| changed(plan, change)).collect()
+}
+
+fn changed(plan: &Plan, change: impl FnOnce(&mut Plan)) -> Plan {
+    let mut plan = plan.clone();
+    change(&mut plan);
+    plan
+}
+
+fn shorter(plan: &Plan) -> Vec<Plan> {
+    let mut plans = Vec::new();
+    for (index, operation) in plan.operations.iter().enumerate() {
+        if let Operation::Send { count, .. } = operation
+            && *count > 1
+        {
+            for fewer in [1, count / 2] {
+                plans.push(changed(plan, |plan| {
+                    if let Operation::Send { count, .. } = &mut plan.operations[index] {
+                        *count = fewer;
+                    }
+                }));
+            }
+        }
+    }
+    if plan.duration > DURATION_MIN {
+        plans.push(changed(plan, |plan| plan.duration = seconds(plan.duration / 2).max(DURATION_MIN)));
+    }
+    for (index, fault) in plan.faults.iter().enumerate().filter(|(_, fault)| fault.lasts > DURATION_MIN) {
+        plans.push(changed(plan, |plan| plan.faults[index].lasts = seconds(fault.lasts / 2).max(DURATION_MIN)));
+    }
+    plans
+}
+
+/// Whole seconds read better.
+fn seconds(time: Duration) -> Duration {
+    Duration::from_secs(time.as_secs())
+}
+
+fn easier_schedules(plan: &Plan) -> Vec<Plan> {
+    // A schedule that is easy already is not exchanged for another one without end.
+    let seeds = SEEDS.start..SEEDS.end.min(plan.schedule.seed);
+    seeds.map(|seed| changed(plan, |plan| plan.schedule.seed = seed)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::simpler;
+    use crate::draw;
+    use crate::plan::Plan;
+    use proptest::strategy::Strategy;
+
+    fn drawn(seed: u64) -> Plan {
+        sim::scenario::draw(&draw::hostile_profile().boxed(), "simpler", seed)
+    }
+
+    /// A shrinker takes the first simpler plan that fails; if all fail, that must come to an end.
+    #[test]
+    fn taking_any_simpler_plan_ends_in_one_that_has_none() {
+        for seed in 0..50 {
+            for choice in [0, 1, usize::MAX] {
+                let mut plan = drawn(seed);
+                let mut steps = 0;
+                loop {
+                    let mut plans = simpler(&plan);
+                    if plans.is_empty() {
+                        break;
+                    }
+                    plan = plans.swap_remove(choice.min(plans.len() - 1));
+                    steps += 1;
+                    assert!(steps < 1_000, "seed {seed}, choice {choice}: no end in sight at {plan:?}");
+                }
+                assert_eq!((plan.cluster.slaves.as_slice(), plan.cluster.name_servers), ([0].as_slice(), 1));
+            }
+        }
+    }
+
+    #[test]
+    fn no_simpler_plan_speaks_of_a_node_that_it_does_not_have() {
+        for seed in 0..50 {
+            for plan in simpler(&drawn(seed)) {
+                let mut nodes = [plan.cluster.names(), plan.cluster.brokers(), plan.clients.producer_names()].concat();
+                nodes.extend(plan.clients.consumer_names().into_iter().map(|(name, _)| name));
+                let named = plan.faults.iter().flat_map(|fault| fault.fault.nodes()).map(str::to_owned);
+                for node in named.chain(plan.operations.iter().map(|operation| operation.node().to_owned())) {
+                    assert!(nodes.contains(&node), "{node} in {plan:?}");
+                }
+            }
+        }
+    }
+}

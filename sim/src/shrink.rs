@@ -1,0 +1,292 @@
+//! From a failing case to a small one that fails for the same cause.
+//!
+//! A plan becomes smaller along four axes: its lists of `faults` and `operations` lose parts of any size (delta debugging, halves
+//! first), and the scenario offers what it knows to be simpler ([`Scenario::simpler`](crate::scenario::Scenario::simpler)): fewer
+//! nodes, a plainer configuration, shorter times, an easier schedule. A smaller plan is kept if a run of it violates the same
+//! invariant by the same cause ([`Violation::cause`]); a run that fails in some other way is another finding, and not followed.
+//!
+//! Candidates run side by side, and of those of one wave that fail the first in order is kept: so the way, and the small plan at its
+//! end, depend on the number of jobs and on nothing else. Each step is saved at once, as a whole file: who interrupts it goes on from the best so far.
+
+mod parts;
+
+use crate::campaign::{align_right, case_of, clock, grouped, table};
+use crate::error::ShrinkError;
+use crate::plan::Case;
+use crate::report::Report;
+use crate::scenario::{Entry, Registry};
+use crate::verdict::Violation;
+use crate::worker::{self, Limits, Run, Task};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// The lists of a plan whose entries can be left out one by one. A scenario that names its lists so need not say more.
+const LISTS: [&str; 2] = ["faults", "operations"];
+
+/// How to shrink.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// What each child may use.
+    pub limits: Limits,
+    /// When to stop at the latest, by the wall clock.
+    pub time: Duration,
+    /// Where the small case goes, step by step. A case that is there already and fails in the same way is where it goes on.
+    pub file: PathBuf,
+}
+
+/// How large a plan and its run are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Size {
+    /// Entries of `faults`.
+    pub faults: usize,
+    /// Entries of `operations`.
+    pub operations: usize,
+    /// Events of the run.
+    pub events: u64,
+    /// Virtual time of the run.
+    pub virtual_time: Duration,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Shrunk {
+    /// The smallest case found.
+    pub case: Case,
+    /// What it violates.
+    pub violation: Violation,
+    /// Of the case as it was.
+    pub before: Size,
+    /// Of the smallest case.
+    pub after: Size,
+    /// Runs made.
+    pub runs: u64,
+    /// Whether nothing smaller is left to try, rather than the time being over.
+    pub is_smallest: bool,
+}
+
+/// Shrinks a failing case. `told` hears of each run: how many so far, and the size of the best.
+///
+/// # Errors
+/// The case does not violate anything, its scenario is unknown, or a file or child cannot be used.
+pub fn run(
+    registry: &Registry,
+    case: &Case,
+    options: &Options,
+    told: &mut dyn FnMut(u64, &Size),
+) -> Result<Shrunk, ShrinkError> {
+    let mut search = Search::new(registry, case, options, told)?;
+    let before = search.best.size;
+    search.go_on_from(&options.file)?;
+    let mut is_smallest = true;
+    loop {
+        let at_first = search.best.plan.clone();
+        for list in LISTS {
+            search.leave_out_parts(list)?;
+        }
+        search.take_what_is_simpler()?;
+        if search.is_out_of_time() {
+            is_smallest = false;
+            break;
+        }
+        if search.best.plan == at_first {
+            break;
+        }
+    }
+    Ok(search.shrunk(before, is_smallest))
+}
+
+impl Shrunk {
+    /// What a person reads.
+    pub fn to_text(&self) -> String {
+        let mut table = table(&["", "faults", "operations", "events", "virtual time"]);
+        for (name, size) in [("before", &self.before), ("after", &self.after)] {
+            table.add_row([
+                name.to_owned(),
+                size.faults.to_string(),
+                size.operations.to_string(),
+                grouped(size.events),
+                clock(size.virtual_time),
+            ]);
+        }
+        align_right(&mut table, 1..5);
+        let end = if self.is_smallest {
+            "nothing smaller fails in the same way"
+        } else {
+            "the time is over; the same command goes on"
+        };
+        format!("{table}\n\nviolation of {}\n\n{} runs: {end}\n", self.violation, grouped(self.runs))
+    }
+}
+
+/// A plan that fails as the original does.
+struct Best {
+    plan: Value,
+    violation: Violation,
+    size: Size,
+}
+
+struct Search<'a> {
+    registry: &'a Registry,
+    entry: Entry<'a>,
+    options: &'a Options,
+    told: &'a mut dyn FnMut(u64, &Size),
+    original: Case,
+    invariant: String,
+    cause: String,
+    best: Best,
+    /// Texts of plans that were run: no plan is run twice.
+    tried: BTreeSet<String>,
+    runs: u64,
+    started: Instant,
+}
+
+impl<'a> Search<'a> {
+    fn new(
+        registry: &'a Registry,
+        case: &Case,
+        options: &'a Options,
+        told: &'a mut dyn FnMut(u64, &Size),
+    ) -> Result<Search<'a>, ShrinkError> {
+        let entry = registry.get(&case.scenario)?;
+        let first = run_all(registry, options.limits, [Task::Plan(case.clone())])?.remove(0);
+        let Some(violation) = first.report.violations.first().cloned() else {
+            return Err(ShrinkError::Clean { scenario: case.scenario.clone() });
+        };
+        if violation.invariant == worker::PLAN_FITS {
+            return Err(ShrinkError::Unfit { reason: violation.summary });
+        }
+        let original = case_of(registry, &first)?;
+        let best = Best { plan: case.plan.clone(), size: size(&case.plan, &first.report), violation };
+        Ok(Search {
+            registry,
+            entry,
+            options,
+            told,
+            original,
+            invariant: best.violation.invariant.clone(),
+            cause: best.violation.cause(),
+            tried: BTreeSet::from([case.plan.to_string()]),
+            best,
+            runs: 1,
+            started: Instant::now(),
+        })
+    }
+
+    /// Takes the case of an earlier, interrupted search, if it fails in the same way.
+    fn go_on_from(&mut self, file: &Path) -> Result<(), ShrinkError> {
+        if !file.exists() {
+            return Ok(());
+        }
+        let earlier = Case::load(file)?;
+        if earlier.scenario == self.original.scenario {
+            // Whatever the time: what it has found must not be written over.
+            self.try_wave(&[earlier.plan])?;
+        }
+        Ok(())
+    }
+
+    /// Leaves parts of a list out: all of it, halves, quarters, down to single entries, and again what a success has made possible.
+    fn leave_out_parts(&mut self, list: &str) -> Result<(), ShrinkError> {
+        let mut size = parts::length(&self.best.plan, list);
+        while size > 0 {
+            let smaller = parts::without_parts(&self.best.plan, list, size);
+            if self.is_out_of_time() {
+                return Ok(());
+            }
+            if !self.first_that_fails(smaller)? {
+                size /= 2;
+            }
+            size = size.min(parts::length(&self.best.plan, list));
+        }
+        Ok(())
+    }
+
+    /// Takes simplifications that the scenario offers, as long as one fails.
+    fn take_what_is_simpler(&mut self) -> Result<(), ShrinkError> {
+        while !self.is_out_of_time() {
+            let simpler = self.entry.simpler(&self.best.plan)?;
+            if !self.first_that_fails(simpler)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs the plans in waves, one plan a job, until one fails as the original does; that is the best then.
+    fn first_that_fails(&mut self, plans: Vec<Value>) -> Result<bool, ShrinkError> {
+        let fresh: Vec<Value> = plans.into_iter().filter(|plan| !self.tried.contains(&plan.to_string())).collect();
+        for wave in fresh.chunks(self.options.limits.jobs.get()) {
+            if self.is_out_of_time() {
+                break;
+            }
+            if self.try_wave(wave)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Runs the plans side by side; the first that fails as the original does is the best then.
+    fn try_wave(&mut self, wave: &[Value]) -> Result<bool, ShrinkError> {
+        self.tried.extend(wave.iter().map(Value::to_string));
+        let cases = wave.iter().map(|plan| Task::Plan(Case { plan: plan.clone(), ..self.original.clone() }));
+        let runs = run_all(self.registry, self.options.limits, cases)?;
+        self.runs += runs.len() as u64;
+        let found = wave.iter().zip(&runs).find_map(|(plan, run)| Some((plan, run, self.same(&run.report)?)));
+        let fails = found.is_some();
+        if let Some((plan, run, violation)) = found {
+            self.best = Best { plan: plan.clone(), size: size(plan, &run.report), violation };
+            self.case().save(&self.options.file)?;
+        }
+        (self.told)(self.runs, &self.best.size);
+        Ok(fails)
+    }
+
+    /// The violation by which a run fails as the original does.
+    fn same(&self, report: &Report) -> Option<Violation> {
+        let is_same = |violation: &&Violation| violation.invariant == self.invariant && violation.cause() == self.cause;
+        report.violations.iter().find(is_same).cloned()
+    }
+
+    fn is_out_of_time(&self) -> bool {
+        self.started.elapsed() >= self.options.time
+    }
+
+    fn case(&self) -> Case {
+        Case { plan: self.best.plan.clone(), violates: Some(self.invariant.clone()), ..self.original.clone() }
+    }
+
+    fn shrunk(self, before: Size, is_smallest: bool) -> Shrunk {
+        let case = self.case();
+        let Best { violation, size: after, .. } = self.best;
+        Shrunk { case, violation, before, after, runs: self.runs, is_smallest }
+    }
+}
+
+fn size(plan: &Value, report: &Report) -> Size {
+    Size {
+        faults: parts::length(plan, LISTS[0]),
+        operations: parts::length(plan, LISTS[1]),
+        events: report.events,
+        virtual_time: report.virtual_time,
+    }
+}
+
+/// The runs of all tasks, in the order of the tasks.
+fn run_all(
+    registry: &Registry,
+    limits: Limits,
+    tasks: impl IntoIterator<Item = Task>,
+) -> Result<Vec<Run>, ShrinkError> {
+    let tasks: Vec<Task> = tasks.into_iter().collect();
+    let mut runs = Vec::new();
+    worker::run(registry, limits, tasks.clone(), |run| {
+        runs.push(run);
+        ControlFlow::Continue(())
+    })?;
+    runs.sort_by_key(|run| tasks.iter().position(|task| *task == run.task));
+    Ok(runs)
+}
