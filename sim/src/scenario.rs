@@ -32,10 +32,23 @@ pub trait Scenario: Send + Sync + 'static {
     fn strategy(&self) -> BoxedStrategy<Self::Plan>;
 
     /// Plans that are simpler than this one, each in one way: fewer nodes, a plainer configuration, shorter times, an easier schedule.
-    /// [`shrink`](crate::shrink) tries them in this order, and leaves entries of the plan's lists `faults` and `operations` out by itself.
+    /// [`shrink`](crate::shrink) tries them in this order, and leaves entries of [`lists`](Self::lists) out by itself.
     fn simpler(&self, plan: &Self::Plan) -> Vec<Self::Plan> {
         let _ = plan;
         Vec::new()
+    }
+
+    /// The lists of a plan whose entries a search for a smaller plan may leave out. A claim about one story leaves out the lists that tell
+    /// it: without its consumer, "each message is consumed" falls on correct code too.
+    fn lists(&self) -> &'static [&'static str] {
+        &["faults", "operations"]
+    }
+
+    /// The same plan under the schedule of another seed. Leaving something out moves all that is drawn behind it, so a smaller plan
+    /// deserves some schedules before it is given up. `None`: the plan has no such seed.
+    fn rescheduled(&self, plan: &Self::Plan, seed: u64) -> Option<Self::Plan> {
+        let _ = (plan, seed);
+        None
     }
 
     /// Runs the plan in a new world and judges it.
@@ -49,6 +62,8 @@ trait Runnable: Send + Sync {
     fn claim(&self) -> &'static str;
     fn draw(&self, seed: u64) -> Value;
     fn simpler(&self, plan: &Value) -> Result<Vec<Value>, serde_json::Error>;
+    fn lists(&self) -> &'static [&'static str];
+    fn rescheduled(&self, plan: &Value, seed: u64) -> Result<Option<Value>, serde_json::Error>;
     fn run(&self, plan: &Value) -> Result<Report, serde_json::Error>;
 }
 
@@ -68,6 +83,12 @@ impl<S: Scenario> Runnable for S {
     }
     fn simpler(&self, plan: &Value) -> Result<Vec<Value>, serde_json::Error> {
         Scenario::simpler(self, &S::Plan::deserialize(plan)?).iter().map(serde_json::to_value).collect()
+    }
+    fn lists(&self) -> &'static [&'static str] {
+        Scenario::lists(self)
+    }
+    fn rescheduled(&self, plan: &Value, seed: u64) -> Result<Option<Value>, serde_json::Error> {
+        Scenario::rescheduled(self, &S::Plan::deserialize(plan)?, seed).map(serde_json::to_value).transpose()
     }
     fn run(&self, plan: &Value) -> Result<Report, serde_json::Error> {
         // Through JSON even for a plan just drawn: what a case file cannot hold must not decide a run.
@@ -128,6 +149,14 @@ impl Entry<'_> {
     /// Plans that are simpler in one way each.
     pub fn simpler(&self, plan: &Value) -> Result<Vec<Value>, CaseError> {
         self.0.simpler(plan).map_err(|source| self.unfit(source))
+    }
+    /// The lists of a plan whose entries may be left out.
+    pub fn lists(&self) -> &'static [&'static str] {
+        self.0.lists()
+    }
+    /// The same plan under the schedule of another seed.
+    pub fn rescheduled(&self, plan: &Value, seed: u64) -> Result<Option<Value>, CaseError> {
+        self.0.rescheduled(plan, seed).map_err(|source| self.unfit(source))
     }
     /// Runs a plan in this thread. Only a child process should: see [`crate::worker`].
     pub fn run(&self, plan: &Value) -> Result<Report, CaseError> {

@@ -1,8 +1,8 @@
 //! From a failing case to a small one that fails for the same cause.
 //!
-//! A plan becomes smaller along four axes: its lists of `faults` and `operations` lose parts of any size (delta debugging, halves
-//! first), and the scenario offers what it knows to be simpler ([`Scenario::simpler`](crate::scenario::Scenario::simpler)): fewer
-//! nodes, a plainer configuration, shorter times, an easier schedule. A smaller plan is kept if a run of it violates the same
+//! A plan becomes smaller along four axes: its lists of faults and operations lose parts of any size (delta debugging, halves first),
+//! the scenario offers what it knows to be simpler ([`Scenario::simpler`](crate::scenario::Scenario::simpler): fewer nodes, a plainer
+//! configuration, shorter times), and all of that is tried under a few other schedules. A smaller plan is kept if a run of it violates the same
 //! invariant by the same cause ([`Violation::cause`]); a run that fails in some other way is another finding, and not followed.
 //!
 //! Candidates run side by side, and of those of one wave that fail the first in order is kept: so the way, and the small plan at its
@@ -19,12 +19,12 @@ use crate::verdict::Violation;
 use crate::worker::{self, Limits, Run, Task};
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, RangeInclusive};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The lists of a plan whose entries can be left out one by one. A scenario that names its lists so need not say more.
-const LISTS: [&str; 2] = ["faults", "operations"];
+/// Schedules that smaller plans get besides their own, before they are given up.
+const SCHEDULES: RangeInclusive<u64> = 1..=8;
 
 /// How to shrink.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,7 +83,7 @@ pub fn run(
     let mut is_smallest = true;
     loop {
         let at_first = search.best.plan.clone();
-        for list in LISTS {
+        for list in search.entry.lists() {
             search.leave_out_parts(list)?;
         }
         search.take_what_is_simpler()?;
@@ -215,8 +215,23 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// Runs the plans in waves, one plan a job, until one fails as the original does; that is the best then.
+    /// Runs the plans until one fails as the original does, each first under its own schedule and then under some others.
     fn first_that_fails(&mut self, plans: Vec<Value>) -> Result<bool, ShrinkError> {
+        if self.first_of(plans.clone())? {
+            return Ok(true);
+        }
+        for seed in SCHEDULES {
+            let rescheduled: Result<Vec<_>, _> = plans.iter().map(|plan| self.entry.rescheduled(plan, seed)).collect();
+            if self.first_of(rescheduled?.into_iter().flatten().collect())? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Runs those of the plans that were not run before in waves, one plan a job, until one fails as the original does; that is the
+    /// best then.
+    fn first_of(&mut self, plans: Vec<Value>) -> Result<bool, ShrinkError> {
         let fresh: Vec<Value> = plans.into_iter().filter(|plan| !self.tried.contains(&plan.to_string())).collect();
         for wave in fresh.chunks(self.options.limits.jobs.get()) {
             if self.is_out_of_time() {
@@ -268,8 +283,8 @@ impl<'a> Search<'a> {
 
 fn size(plan: &Value, report: &Report) -> Size {
     Size {
-        faults: parts::length(plan, LISTS[0]),
-        operations: parts::length(plan, LISTS[1]),
+        faults: parts::length(plan, "faults"),
+        operations: parts::length(plan, "operations"),
         events: report.events,
         virtual_time: report.virtual_time,
     }

@@ -3,7 +3,7 @@
 use crate::draw;
 use crate::plan::Plan;
 use crate::run;
-use crate::simpler::simpler;
+use crate::simpler::{rescheduled, simpler};
 use proptest::strategy::{BoxedStrategy, Strategy};
 use sim::report::Report;
 use sim::scenario::Scenario;
@@ -34,6 +34,10 @@ impl Scenario for NothingPromisedIsLost {
 
     fn simpler(&self, plan: &Plan) -> Vec<Plan> {
         simpler(plan)
+    }
+
+    fn rescheduled(&self, plan: &Plan, seed: u64) -> Option<Plan> {
+        Some(rescheduled(plan, seed))
     }
 
     fn run(&self, plan: &Plan) -> Report {

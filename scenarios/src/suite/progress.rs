@@ -11,7 +11,7 @@
 
 use crate::plan::Plan;
 use crate::run::{self, Claim};
-use crate::simpler::simpler;
+use crate::simpler::rescheduled;
 use proptest::strategy::{BoxedStrategy, Strategy};
 use sim::report::Report;
 use sim::scenario::{Registry, Scenario};
@@ -83,8 +83,13 @@ impl Scenario for Progress {
         story::strategy().prop_map(move |story| plan(&story)).boxed()
     }
 
-    fn simpler(&self, plan: &Plan) -> Vec<Plan> {
-        simpler(plan)
+    fn rescheduled(&self, plan: &Plan, seed: u64) -> Option<Plan> {
+        Some(rescheduled(plan, seed))
+    }
+
+    /// A claim speaks of the whole story, which the operations tell.
+    fn lists(&self) -> &'static [&'static str] {
+        &["faults"]
     }
 
     fn run(&self, plan: &Plan) -> Report {
