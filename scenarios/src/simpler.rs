@@ -5,6 +5,7 @@ use std::time::Duration;
 
 /// A run shorter than that shows nothing.
 const DURATION_MIN: Duration = Duration::from_secs(1);
+
 /// Fewer nodes first, for they take most of a report; then a plainer configuration and shorter times.
 pub fn simpler(plan: &Plan) -> Vec<Plan> {
     let mut plans = fewer_nodes(plan);
