@@ -1,4 +1,4 @@
-//! The command line: `list`, `run`, `fuzz`, `replay`, `shrink`, `check`, `mutants`.
+//! The command line: `list`, `run`, `fuzz`, `merge`, `replay`, `shrink`, `check`, `mutants`, `completion`.
 //!
 //! Exit status 0: no violation. 1: a violation, a divergence, a surviving mutant, or a fault without effect. 2: usage, or something
 //! outside of the simulator failed.
@@ -7,9 +7,12 @@ mod commands;
 
 use crate::campaign::{Amount, Shard};
 use crate::duration;
+use crate::explore::Strategy;
 use crate::scenario::Registry;
 use crate::worker::process::{descriptor, serve};
+use clap::builder::PossibleValuesParser;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap_complete::Shell;
 use std::ffi::OsString;
 use std::io::Write;
 use std::num::NonZeroUsize;
@@ -19,6 +22,33 @@ use std::time::Duration;
 
 /// How long `fuzz` goes on unless told.
 const FUZZ_TIME: Duration = Duration::from_secs(60);
+
+const RUN_EXAMPLES: &str = "\
+Examples:
+  sim run NAME --seed 7 --log info,store=debug    # with log lines of the program
+  sim run NAME --seed 7 --plan --history          # what was planned, what clients asked and were told";
+const FUZZ_EXAMPLES: &str = "\
+Examples:
+  sim fuzz --for 60s                                         # everything, for a minute
+  sim fuzz SUITE --seeds 2000 --junit results.xml            # in CI
+  sim fuzz --for 8h --shard 2/4 --out night/2                # one machine of four; the same command goes on where it was
+  sim fuzz SUITE --strategy guided --corpus fixtures/seeds   # from known cases to their neighbours";
+const MERGE_EXAMPLES: &str = "\
+Example:
+  sim merge night/1 night/2 night/3 night/4 --out night/all";
+const SHRINK_EXAMPLES: &str = "\
+Example:
+  sim shrink case.json --for 2min --out small.json    # may be interrupted; the same command goes on";
+const CHECK_EXAMPLES: &str = "\
+Example:
+  sim check SUITE --seeds 300";
+const MUTANTS_EXAMPLES: &str = "\
+Examples:
+  sim mutants                         # all of them, which takes long
+  sim mutants NAME --seeds 500";
+const COMPLETION_EXAMPLES: &str = "\
+Completions are for a program named `sim`; an alias of cargo is not completed. For bash:
+  sim completion bash > ~/.local/share/bash-completion/completions/sim";
 
 /// Deterministic simulation: run scenarios from seeds, find violations, reproduce them.
 #[derive(Debug, Parser)]
@@ -33,17 +63,31 @@ enum Command {
     /// Show all scenarios and their claims.
     List,
     /// Run one scenario from one seed.
+    #[command(after_help = RUN_EXAMPLES)]
     Run(RunArguments),
     /// Run many seeds; save what fails as case files.
+    #[command(after_help = FUZZ_EXAMPLES)]
     Fuzz(FuzzArguments),
+    /// Put the results of the shards of one campaign together.
+    #[command(after_help = MERGE_EXAMPLES)]
+    Merge(MergeArguments),
     /// Run a case file.
     Replay(ReplayArguments),
     /// Make a failing case small: fewer faults, operations and nodes, and the same violation.
+    #[command(after_help = SHRINK_EXAMPLES)]
     Shrink(ShrinkArguments),
     /// Prove that runs are deterministic: each seed twice, in two processes in lockstep.
+    #[command(after_help = CHECK_EXAMPLES)]
     Check(CheckArguments),
     /// Plant known bugs and see which invariant kills each.
+    #[command(after_help = MUTANTS_EXAMPLES)]
     Mutants(MutantArguments),
+    /// Print the completions of a shell, with the names of all scenarios.
+    #[command(after_help = COMPLETION_EXAMPLES)]
+    Completion {
+        /// Which shell.
+        shell: Shell,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -79,15 +123,46 @@ struct FuzzArguments {
     /// Run only the K-th of N parts of the campaign.
     #[arg(long, value_name = "K/N", default_value_t = Shard::ALL)]
     shard: Shard,
+    /// In which order to look at plans.
+    #[arg(long, value_enum, default_value_t)]
+    strategy: Strategy,
+    /// Case files that a guided campaign begins with.
+    #[arg(long, value_name = "DIR")]
+    corpus: Option<PathBuf>,
     /// Where case files of failures go.
-    #[arg(long, value_name = "DIR", default_value = "target/sim-cases")]
+    #[arg(long, value_name = "DIR", default_value = "target/sim-cases", conflicts_with = "out")]
     cases: PathBuf,
+    /// Keep results and cases in this directory, every few seconds; the same command goes on there.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    #[command(flatten)]
+    shown: ShownArguments,
+}
+
+/// How the result of a campaign is told.
+#[derive(Debug, Args)]
+struct ShownArguments {
     /// Also show in how many runs each probe was reached.
     #[arg(long)]
     probes: bool,
     /// Also write the result as JSON.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Also write the result as JUnit's XML, for CI systems.
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+struct MergeArguments {
+    /// The directories that the shards were run with as `--out`.
+    #[arg(required = true, value_name = "DIR")]
+    directories: Vec<PathBuf>,
+    /// Copy the cases of all shards to this directory.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    #[command(flatten)]
+    shown: ShownArguments,
 }
 
 #[derive(Debug, Args)]
@@ -207,6 +282,23 @@ pub fn run(
 fn parse(registry: &Registry, arguments: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
     let command = Cli::command().bin_name(registry.command()).version(env!("CARGO_PKG_VERSION"));
     Cli::from_arg_matches(&command.try_get_matches_from(arguments)?)
+}
+
+/// The command line as a shell should complete it: with the names of scenarios and suites, which are checked elsewhere.
+fn completed(registry: &Registry) -> clap::Command {
+    let names = |suites: bool| {
+        let mut names: Vec<&'static str> = registry.entries().map(|entry| entry.name()).collect();
+        if suites {
+            names.extend(registry.entries().map(|entry| entry.suite()));
+            names.sort_unstable();
+            names.dedup();
+        }
+        PossibleValuesParser::new(names)
+    };
+    Cli::command()
+        .mut_subcommand("run", |run| run.mut_arg("scenario", |name| name.value_parser(names(false))))
+        .mut_subcommand("fuzz", |fuzz| fuzz.mut_arg("scenarios", |name| name.value_parser(names(true))))
+        .mut_subcommand("check", |check| check.mut_arg("scenarios", |name| name.value_parser(names(true))))
 }
 
 #[cfg(test)]

@@ -126,7 +126,7 @@ impl Desk {
         let noted = self.noted(|notes| std::mem::take(&mut notes.violations));
         let violations = outcome.finding.iter().map(violation).chain(noted).collect();
         let Outcome { hash, events, virtual_time, value, .. } = outcome;
-        (value, Report { hash, events, virtual_time, violations, effects, probes, counts, history: None })
+        (value, Report { hash, events, virtual_time, violations, effects, probes, counts, ..Report::default() })
     }
 }
 

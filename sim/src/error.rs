@@ -104,12 +104,62 @@ pub enum CampaignError {
     /// A name selects nothing.
     #[error(transparent)]
     Unknown(#[from] UnknownScenario),
+    /// A scenario has no plans of that kind.
+    #[error("scenario {scenario:?} has no plans for the strategy {strategy}")]
+    Strategy {
+        /// The scenario.
+        scenario: String,
+        /// The strategy, as it is typed.
+        strategy: String,
+    },
     /// A failing plan cannot be saved.
     #[error(transparent)]
     Case(#[from] CaseError),
+    /// The results cannot be kept, gone on from, or put together.
+    #[error(transparent)]
+    Results(#[from] ResultsError),
     /// The children cannot be run.
     #[error(transparent)]
     Worker(#[from] WorkerError),
+}
+
+/// A directory of results that cannot be used.
+#[derive(Debug, Error)]
+pub enum ResultsError {
+    /// A file cannot be read or written.
+    #[error("cannot use {}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A file is not what a campaign writes.
+    #[error("{} is damaged: {source}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What the parser met.
+        source: serde_json::Error,
+    },
+    /// The directory holds results of something else.
+    #[error("{} holds results of another campaign: {difference}", directory.display())]
+    Other {
+        /// The directory.
+        directory: PathBuf,
+        /// What differs.
+        difference: String,
+    },
+    /// One part was given twice.
+    #[error("{} and {} are both shard {shard}", first.display(), second.display())]
+    Twice {
+        /// A directory.
+        first: PathBuf,
+        /// Another.
+        second: PathBuf,
+        /// The part.
+        shard: String,
+    },
 }
 
 /// A case that cannot be made smaller.

@@ -20,7 +20,8 @@
 //! | [`verdict`], [`checker`] | violations with evidence; generic checkers |
 //! | [`report`] | what one run hands to its parent |
 //! | [`worker`] | one forked child a seed, watched by the wall clock |
-//! | [`campaign`] | many seeds: progress, table, cases |
+//! | [`campaign`] | many seeds: progress, table, cases; results that outlive the process and can be put together |
+//! | [`explore`] | in which order a campaign looks at plans |
 //! | [`shrink`] | from a failing case to a small one |
 //! | [`check`] | two processes in lockstep: the first diverging event |
 //! | [`mutants`] | planted bugs, and the invariant that kills each |
@@ -49,6 +50,8 @@ pub mod desk;
 pub mod duration;
 #[cfg(madsim)]
 pub mod error;
+#[cfg(madsim)]
+pub mod explore;
 #[cfg(madsim)]
 pub mod fault;
 #[cfg(madsim)]

@@ -16,6 +16,7 @@ use crate::error::CaseError;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fs;
+use std::io;
 use std::path::Path;
 
 /// The format that this build writes and the only one it reads.
@@ -60,15 +61,9 @@ impl Case {
         text
     }
 
-    /// Writes the file, and its directory if there is none yet. Whoever ends the process meanwhile leaves the old file or the new one.
+    /// Writes the file, and its directory if there is none yet; see [`write_whole`].
     pub fn save(&self, path: &Path) -> Result<(), CaseError> {
-        let wrong = |source| CaseError::Write { path: path.to_owned(), source };
-        if let Some(directory) = path.parent() {
-            fs::create_dir_all(directory).map_err(wrong)?;
-        }
-        let mut unfinished = path.as_os_str().to_owned();
-        unfinished.push(".unfinished");
-        fs::write(&unfinished, self.to_text()).and_then(|()| fs::rename(&unfinished, path)).map_err(wrong)
+        write_whole(path, &self.to_text()).map_err(|source| CaseError::Write { path: path.to_owned(), source })
     }
 
     /// Reads the file. Whether the plan fits its scenario shows when it runs.
@@ -86,6 +81,17 @@ impl Case {
         }
         serde_json::from_str(text).map_err(damaged)
     }
+}
+
+/// Writes a file, and its directory if there is none yet. Whoever ends the process meanwhile leaves the old file or the new one.
+pub(crate) fn write_whole(path: &Path, text: &str) -> io::Result<()> {
+    if let Some(directory) = path.parent() {
+        fs::create_dir_all(directory)?;
+    }
+    let mut unfinished = path.as_os_str().to_owned();
+    unfinished.push(".unfinished");
+    fs::write(&unfinished, text)?;
+    fs::rename(&unfinished, path)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use crate::verdict::Violation;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// What one fault of the plan did.
@@ -37,6 +37,9 @@ pub struct Report {
     pub probes: BTreeMap<String, u64>,
     /// Numbers that a scenario wants in the summary of a run: operations done, messages acknowledged.
     pub counts: BTreeMap<String, u64>,
+    /// States of the whole system that the run went through, in the scenario's own words: what a guided campaign looks for.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub states: BTreeSet<String>,
     /// The whole history, if somebody asked to see it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub history: Option<String>,

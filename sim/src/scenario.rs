@@ -51,6 +51,26 @@ pub trait Scenario: Send + Sync + 'static {
         None
     }
 
+    /// The same plan under a schedule that runs tasks by priority, drawn from `seed`. `None`: the scenario has no such schedule.
+    fn prioritised(&self, plan: &Self::Plan, seed: u64) -> Option<Self::Plan> {
+        let _ = (plan, seed);
+        None
+    }
+
+    /// The same plan with a single fault, a crash at the `point`-th of `points` places spread over the steps of one node. `None`: the
+    /// scenario knows no such places.
+    fn crash_point(&self, plan: &Self::Plan, point: u64, points: u64) -> Option<Self::Plan> {
+        let _ = (plan, point, points);
+        None
+    }
+
+    /// A plan near this one, changed in some way drawn from `seed`; it may take over parts of another plan worth going on from. `None`: the
+    /// scenario's plans cannot be changed.
+    fn mutated(&self, plan: &Self::Plan, other: &Self::Plan, seed: u64) -> Option<Self::Plan> {
+        let _ = (plan, other, seed);
+        None
+    }
+
     /// Runs the plan in a new world and judges it.
     fn run(&self, plan: &Self::Plan) -> Report;
 }
@@ -64,6 +84,9 @@ trait Runnable: Send + Sync {
     fn simpler(&self, plan: &Value) -> Result<Vec<Value>, serde_json::Error>;
     fn lists(&self) -> &'static [&'static str];
     fn rescheduled(&self, plan: &Value, seed: u64) -> Result<Option<Value>, serde_json::Error>;
+    fn prioritised(&self, plan: &Value, seed: u64) -> Result<Option<Value>, serde_json::Error>;
+    fn crash_point(&self, plan: &Value, point: u64, points: u64) -> Result<Option<Value>, serde_json::Error>;
+    fn mutated(&self, plan: &Value, other: &Value, seed: u64) -> Result<Option<Value>, serde_json::Error>;
     fn run(&self, plan: &Value) -> Result<Report, serde_json::Error>;
 }
 
@@ -89,6 +112,16 @@ impl<S: Scenario> Runnable for S {
     }
     fn rescheduled(&self, plan: &Value, seed: u64) -> Result<Option<Value>, serde_json::Error> {
         Scenario::rescheduled(self, &S::Plan::deserialize(plan)?, seed).map(serde_json::to_value).transpose()
+    }
+    fn prioritised(&self, plan: &Value, seed: u64) -> Result<Option<Value>, serde_json::Error> {
+        Scenario::prioritised(self, &S::Plan::deserialize(plan)?, seed).map(serde_json::to_value).transpose()
+    }
+    fn crash_point(&self, plan: &Value, point: u64, points: u64) -> Result<Option<Value>, serde_json::Error> {
+        Scenario::crash_point(self, &S::Plan::deserialize(plan)?, point, points).map(serde_json::to_value).transpose()
+    }
+    fn mutated(&self, plan: &Value, other: &Value, seed: u64) -> Result<Option<Value>, serde_json::Error> {
+        let (plan, other) = (S::Plan::deserialize(plan)?, S::Plan::deserialize(other)?);
+        Scenario::mutated(self, &plan, &other, seed).map(serde_json::to_value).transpose()
     }
     fn run(&self, plan: &Value) -> Result<Report, serde_json::Error> {
         // Through JSON even for a plan just drawn: what a case file cannot hold must not decide a run.
@@ -157,6 +190,18 @@ impl Entry<'_> {
     /// The same plan under the schedule of another seed.
     pub fn rescheduled(&self, plan: &Value, seed: u64) -> Result<Option<Value>, CaseError> {
         self.0.rescheduled(plan, seed).map_err(|source| self.unfit(source))
+    }
+    /// The same plan under a schedule by priority.
+    pub fn prioritised(&self, plan: &Value, seed: u64) -> Result<Option<Value>, CaseError> {
+        self.0.prioritised(plan, seed).map_err(|source| self.unfit(source))
+    }
+    /// The same plan with one crash only.
+    pub fn crash_point(&self, plan: &Value, point: u64, points: u64) -> Result<Option<Value>, CaseError> {
+        self.0.crash_point(plan, point, points).map_err(|source| self.unfit(source))
+    }
+    /// A plan near this one.
+    pub fn mutated(&self, plan: &Value, other: &Value, seed: u64) -> Result<Option<Value>, CaseError> {
+        self.0.mutated(plan, other, seed).map_err(|source| self.unfit(source))
     }
     /// Runs a plan in this thread. Only a child process should: see [`crate::worker`].
     pub fn run(&self, plan: &Value) -> Result<Report, CaseError> {

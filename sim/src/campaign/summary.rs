@@ -1,11 +1,11 @@
 //! What a campaign found, as numbers and as the table that people read.
 
-use super::Shard;
+use super::finding::{Failure, Finding, Findings};
+use super::text::{align_right, clock, grouped, table};
 use crate::scenario::Entry;
-use crate::verdict::Violation;
 use crate::worker::{Run, Task};
-use comfy_table::{CellAlignment, Table, TableComponent, presets};
-use serde::Serialize;
+use comfy_table::Table;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -14,11 +14,11 @@ use std::time::Duration;
 /// So many runs with a fault, none of which felt it, are no accident.
 const CHANCES_ENOUGH: u64 = 10;
 
-/// Failures shown one by one; the others are counted.
+/// Findings shown one by one; the others are counted.
 const SHOWN_MAX: usize = 10;
 
 /// What one scenario did.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScenarioRow {
     /// Seeds run.
     pub seeds: u64,
@@ -34,8 +34,18 @@ pub struct ScenarioRow {
     pub real_time: Duration,
 }
 
+impl ScenarioRow {
+    fn add(&mut self, other: &ScenarioRow) {
+        self.seeds += other.seeds;
+        self.violations += other.violations;
+        self.events += other.events;
+        self.virtual_time += other.virtual_time;
+        self.real_time += other.real_time;
+    }
+}
+
 /// What one kind of fault did.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FaultRow {
     /// Runs whose plan had it.
     pub enabled_in: u64,
@@ -47,24 +57,9 @@ pub struct FaultRow {
     pub unit: String,
 }
 
-/// A run with a violation.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Failure {
-    /// The scenario.
-    pub scenario: String,
-    /// The seed, if it was drawn.
-    pub seed: Option<u64>,
-    /// The first violation.
-    pub violation: Violation,
-    /// The case file.
-    pub case: Option<PathBuf>,
-}
-
 /// What a campaign found.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summary {
-    #[serde(skip)]
-    shard: Shard,
     /// By scenario.
     pub scenarios: BTreeMap<String, ScenarioRow>,
     /// By kind of fault.
@@ -73,8 +68,8 @@ pub struct Summary {
     pub probes: BTreeMap<String, u64>,
     /// Numbers that scenarios keep, over all runs.
     pub counts: BTreeMap<String, u64>,
-    /// In the order in which they appeared.
-    pub failures: Vec<Failure>,
+    /// Failing runs by cause.
+    pub findings: Findings,
     /// Wall-clock time of the campaign.
     #[serde(with = "crate::duration")]
     pub real_time: Duration,
@@ -82,10 +77,9 @@ pub struct Summary {
 
 impl Summary {
     /// Nothing has run yet.
-    pub fn new(entries: &[Entry<'_>], shard: Shard) -> Summary {
+    pub fn new(entries: &[Entry<'_>]) -> Summary {
         let scenarios = entries.iter().map(|entry| (entry.name().to_owned(), ScenarioRow::default())).collect();
-        let (faults, probes, counts) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Summary { shard, scenarios, faults, probes, counts, failures: Vec::new(), real_time: Duration::ZERO }
+        Summary { scenarios, ..Summary::default() }
     }
 
     /// Adds a run, and the case file of a failed one.
@@ -105,8 +99,9 @@ impl Summary {
             *self.counts.entry(name.clone()).or_default() += count;
         }
         if let Some(violation) = report.violations.first() {
-            let (scenario, seed) = (run.task.scenario().to_owned(), run.task.seed());
-            self.failures.push(Failure { scenario, seed, violation: violation.clone(), case });
+            let seed = if let Task::Seed { seed, .. } = &run.task { Some(*seed) } else { None };
+            let scenario = run.task.scenario().to_owned();
+            self.findings.add(Failure { scenario, seed, violation: violation.clone(), case });
         }
     }
 
@@ -124,6 +119,27 @@ impl Summary {
         }
     }
 
+    /// Adds what another part of the same campaign found.
+    pub fn merge(&mut self, other: Summary) {
+        for (name, theirs) in other.scenarios {
+            self.scenarios.entry(name).or_default().add(&theirs);
+        }
+        for (kind, theirs) in other.faults {
+            let ours = self.faults.entry(kind).or_default();
+            ours.enabled_in += theirs.enabled_in;
+            ours.effective_in += theirs.effective_in;
+            ours.amount += theirs.amount;
+            ours.unit = theirs.unit;
+        }
+        for (ours, theirs) in [(&mut self.probes, other.probes), (&mut self.counts, other.counts)] {
+            for (name, number) in theirs {
+                *ours.entry(name).or_default() += number;
+            }
+        }
+        self.findings.merge(other.findings);
+        self.real_time += other.real_time;
+    }
+
     /// Runs so far.
     pub fn runs(&self) -> u64 {
         self.scenarios.values().map(|row| row.seeds).sum()
@@ -138,11 +154,11 @@ impl Summary {
 
     /// Whether the campaign found nothing and each enabled fault had an effect.
     pub fn is_clean(&self) -> bool {
-        self.failures.is_empty() && self.idle_faults().is_empty()
+        self.findings.count() == 0 && self.idle_faults().is_empty()
     }
 
-    /// What people read at the end. `command` is what they type: `cargo sim`.
-    pub fn to_text(&self, command: &str) -> String {
+    /// What people read at the end. `command` is what they type: `cargo sim`; `part` says which part of a campaign this is, if it is one.
+    pub fn to_text(&self, command: &str, part: &str) -> String {
         let mut text = format!("{}\n", self.scenario_table());
         if !self.faults.is_empty() {
             let _ = write!(text, "\n{}\n", self.fault_table());
@@ -152,14 +168,12 @@ impl Summary {
                 self.counts.iter().map(|(name, count)| format!("{} {name}", grouped(*count))).collect();
             let _ = write!(text, "\n{}\n", counts.join("\n"));
         }
-        for failure in self.failures.iter().take(SHOWN_MAX) {
-            let seed = failure.seed.map(|seed| format!(" at seed {seed}")).unwrap_or_default();
-            let _ = write!(text, "\n{}{seed}\n  {}\n", failure.scenario, failure.violation);
-            let _ = writeln!(text, "  reproduce: {}", reproduce(command, failure));
+        for finding in self.findings.by_frequency().into_iter().take(SHOWN_MAX) {
+            tell_finding(&mut text, command, finding);
         }
-        if self.failures.len() > SHOWN_MAX {
+        if self.findings.count() > SHOWN_MAX {
             let _ =
-                writeln!(text, "\n… and {} more failures, each with its case file", self.failures.len() - SHOWN_MAX);
+                writeln!(text, "\n… and {} more findings, each with its case files", self.findings.count() - SHOWN_MAX);
         }
         for kind in self.idle_faults() {
             let runs = self.faults[kind].enabled_in;
@@ -168,18 +182,18 @@ impl Summary {
                 "\nfault {kind} was enabled in {runs} runs and never had any effect: this campaign proves nothing about it"
             );
         }
-        let _ = write!(text, "\n{}", self.closing());
+        let _ = write!(text, "\n{}", self.closing(part));
         text
     }
 
-    fn closing(&self) -> String {
-        let shard = if self.shard == Shard::ALL { String::new() } else { format!(" (shard {})", self.shard) };
-        let verdict = match self.failures.len() {
-            0 => "no violation".to_owned(),
-            1 => "1 seed with a violation".to_owned(),
-            many => format!("{many} seeds with violations"),
+    fn closing(&self, part: &str) -> String {
+        let verdict = match (self.findings.runs(), self.findings.count()) {
+            (0, _) => "no violation".to_owned(),
+            (1, _) => "1 seed with a violation".to_owned(),
+            (runs, 1) => format!("{runs} seeds with violations, all by one cause"),
+            (runs, causes) => format!("{runs} seeds with violations, by {causes} causes"),
         };
-        format!("{} seeds in {:.1} s{shard}: {verdict}\n", self.runs(), self.real_time.as_secs_f64())
+        format!("{} seeds in {:.1} s{part}: {verdict}\n", self.runs(), self.real_time.as_secs_f64())
     }
 
     fn scenario_table(&self) -> Table {
@@ -187,11 +201,7 @@ impl Summary {
         let mut total = ScenarioRow::default();
         for (name, row) in &self.scenarios {
             table.add_row(cells(name, row));
-            total.seeds += row.seeds;
-            total.violations += row.violations;
-            total.events += row.events;
-            total.virtual_time += row.virtual_time;
-            total.real_time += row.real_time;
+            total.add(row);
         }
         if self.scenarios.len() > 1 {
             table.add_row(cells("all", &total));
@@ -226,6 +236,28 @@ impl Summary {
     }
 }
 
+/// Shows the first failing run of a finding, with its evidence, and names the others.
+pub(super) fn tell_finding(text: &mut String, command: &str, finding: &Finding) {
+    let Some((first, others)) = finding.failures.split_first() else { return };
+    let seed = first.seed.map(|seed| format!(" at seed {seed}")).unwrap_or_default();
+    let _ = write!(text, "\n{}{seed}\n  {}\n", first.scenario, first.violation);
+    let _ = writeln!(text, "  reproduce: {}", reproduce(command, first));
+    if finding.runs > 1 {
+        let named: Vec<String> = others.iter().map(name).collect();
+        let rest = if finding.runs as usize > finding.failures.len() { ", …" } else { "" };
+        let _ = writeln!(text, "  {} more runs by this cause: {}{rest}", grouped(finding.runs - 1), named.join(", "));
+    }
+}
+
+/// A failing run in a list of such.
+fn name(failure: &Failure) -> String {
+    match (failure.seed, &failure.case) {
+        (Some(seed), _) => format!("{} at seed {seed}", failure.scenario),
+        (None, Some(case)) => case.display().to_string(),
+        (None, None) => failure.scenario.clone(),
+    }
+}
+
 /// The one command that reproduces a failure: the seed while it stands for the plan, else the case file.
 fn reproduce(command: &str, failure: &Failure) -> String {
     match (&failure.seed, &failure.case) {
@@ -256,46 +288,6 @@ fn cells(name: &str, row: &ScenarioRow) -> [String; 6] {
         clock(row.virtual_time),
         if row.seeds == 0 { "-".to_owned() } else { grouped(ratio.round() as u64) },
     ]
-}
-
-/// An empty table in the house's style.
-pub(crate) fn table(header: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_preset(presets::UTF8_HORIZONTAL_ONLY).set_header(header);
-    // Lines between rows only make a table longer.
-    table.remove_style(TableComponent::HorizontalLines).remove_style(TableComponent::MiddleIntersections);
-    table
-}
-
-pub(crate) fn align_right(table: &mut Table, columns: std::ops::Range<usize>) {
-    for column in columns {
-        table.column_mut(column).expect("the header has it").set_cell_alignment(CellAlignment::Right);
-    }
-}
-
-/// `1234567` as `1,234,567`.
-pub(crate) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// A long time as days, hours, minutes and seconds.
-pub(crate) fn clock(time: Duration) -> String {
-    let seconds = time.as_secs();
-    let (days, hours, minutes) = (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60);
-    match (days, hours, minutes) {
-        (0, 0, 0) => format!("{:.3} s", time.as_secs_f64()),
-        (0, 0, _) => format!("{minutes}m {:02}s", seconds % 60),
-        (0, _, _) => format!("{hours}h {minutes:02}m {:02}s", seconds % 60),
-        _ => format!("{days}d {hours:02}h {minutes:02}m"),
-    }
 }
 
 #[cfg(test)]

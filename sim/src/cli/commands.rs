@@ -1,10 +1,15 @@
 //! What each command does.
 
-use super::{CheckArguments, Command, FuzzArguments, MutantArguments, ReplayArguments, RunArguments, ShrinkArguments};
-use crate::campaign::{self, Options, align_right, clock, grouped, progress_bar, reproduce_run, table};
+use super::{
+    CheckArguments, Command, FuzzArguments, MergeArguments, MutantArguments, ReplayArguments, RunArguments,
+    ShownArguments, ShrinkArguments, completed,
+};
+use crate::campaign::{
+    self, Merged, Options, Shard, Summary, align_right, clock, grouped, progress_bar, reproduce_run, table, to_junit,
+};
 use crate::desk::{Observation, observe};
 use crate::error::{CampaignError, CaseError, MutantError, ShrinkError, WorkerError};
-use crate::plan::Case;
+use crate::plan::{Case, write_whole};
 use crate::report::Report;
 use crate::scenario::Registry;
 use crate::worker::process::Launch;
@@ -51,17 +56,22 @@ enum Failure {
 pub(super) fn perform(
     registry: &Registry,
     command: Command,
-    out: &mut dyn Write,
+    mut out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> io::Result<u8> {
     let status = match command {
         Command::List => list(registry, out),
         Command::Run(arguments) => run(registry, &arguments, out),
         Command::Fuzz(arguments) => fuzz(registry, arguments, out),
+        Command::Merge(arguments) => merge(registry, &arguments, out),
         Command::Replay(arguments) => replay(registry, &arguments, out),
         Command::Shrink(arguments) => shrink(registry, arguments, out),
         Command::Check(arguments) => check(registry, &arguments, out),
         Command::Mutants(arguments) => mutants(registry, arguments, out, err),
+        Command::Completion { shell } => {
+            clap_complete::generate(shell, &mut completed(registry), "sim", &mut out);
+            Ok(CLEAN)
+        }
     };
     status.or_else(|error| {
         writeln!(err, "error: {error}")?;
@@ -189,17 +199,46 @@ fn limits(jobs: Option<NonZeroUsize>) -> Limits {
 }
 
 fn fuzz(registry: &Registry, arguments: FuzzArguments, out: &mut dyn Write) -> Result<u8, Failure> {
-    let FuzzArguments { scenarios, amount, first_seed, jobs, shard, cases, probes, json } = arguments;
-    let amount = amount.amount();
-    let options = Options { scenarios, amount, first_seed, shard, limits: limits(jobs), cases };
+    let FuzzArguments { scenarios, amount, first_seed, jobs, shard, strategy, corpus, cases, out: results, shown } =
+        arguments;
+    let (amount, limits) = (amount.amount(), limits(jobs));
+    let options = Options { scenarios, amount, first_seed, shard, limits, cases, strategy, corpus, results };
     let summary = campaign::run(registry, &options, &progress_bar(amount))?;
-    write!(out, "{}", summary.to_text(registry.command()))?;
-    if probes {
+    let part = if shard == Shard::ALL { String::new() } else { format!(" (shard {shard})") };
+    show(registry, &summary, &part, &shown, out)
+}
+
+fn merge(registry: &Registry, arguments: &MergeArguments, out: &mut dyn Write) -> Result<u8, Failure> {
+    let MergeArguments { directories, out: together, shown } = arguments;
+    let Merged { summary, missing } = campaign::merge(directories, together.as_deref()).map_err(CampaignError::from)?;
+    let missing: Vec<String> = missing.iter().map(Shard::to_string).collect();
+    let part = match (directories.len(), missing.is_empty()) {
+        (count, true) => format!(" (all of {count} shards)"),
+        (_, false) => format!(" (without shard {})", missing.join(", ")),
+    };
+    show(registry, &summary, &part, shown, out)
+}
+
+/// Tells what a campaign found, in each form that was asked for.
+fn show(
+    registry: &Registry,
+    summary: &Summary,
+    part: &str,
+    shown: &ShownArguments,
+    out: &mut dyn Write,
+) -> Result<u8, Failure> {
+    write!(out, "{}", summary.to_text(registry.command(), part))?;
+    if shown.probes {
         writeln!(out, "\n{}", summary.probe_table())?;
     }
-    if let Some(path) = json {
-        let text = serde_json::to_string_pretty(&summary).expect("a summary is plain data");
-        std::fs::write(&path, text).map_err(|source| Failure::Write { path: path.display().to_string(), source })?;
+    let json = |summary: &Summary| serde_json::to_string_pretty(summary).expect("a summary is plain data");
+    let junit = |summary: &Summary| to_junit(summary, registry.command());
+    let files = [
+        shown.json.as_ref().map(|path| (path, json(summary))),
+        shown.junit.as_ref().map(|path| (path, junit(summary))),
+    ];
+    for (path, text) in files.into_iter().flatten() {
+        write_whole(path, &text).map_err(|source| Failure::Write { path: path.display().to_string(), source })?;
     }
     Ok(if summary.is_clean() { CLEAN } else { VIOLATED })
 }

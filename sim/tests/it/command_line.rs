@@ -20,7 +20,7 @@ fn command_line() {
     fs::write("output", text).expect("the test's directory is writable");
 }
 
-fn typed(directory: &Path, arguments: &[&str]) -> String {
+pub(crate) fn typed(directory: &Path, arguments: &[&str]) -> String {
     let mut command = Command::new(std::env::current_exe().expect("this test"));
     command.args(["command_line::command_line", "--exact", "--test-threads=1"]).current_dir(directory);
     let status = command.env(ARGUMENTS, arguments.join(SEPARATOR)).output().expect("this test starts");
@@ -29,7 +29,7 @@ fn typed(directory: &Path, arguments: &[&str]) -> String {
 }
 
 /// Real time differs from run to run.
-fn without_real_time(text: &str) -> String {
+pub(crate) fn without_real_time(text: &str) -> String {
     let seconds = text.find(" seeds in ").map(|at| at + " seeds in ".len());
     let Some(from) = seconds else { return text.to_owned() };
     let to = from + text[from..].find(" s").expect("a number of seconds");
@@ -215,6 +215,7 @@ fn wrong_usage_is_status_2_and_says_what_is_right() {
 #[test]
 fn help_and_list_read_well() {
     let directory = tempfile::tempdir().expect("a directory");
-    let said = [&["--help"][..], &["fuzz", "--help"], &["list"]].map(|line| typed(directory.path(), line));
+    let said = [&["--help"][..], &["fuzz", "--help"], &["merge", "--help"], &["list"]]
+        .map(|line| typed(directory.path(), line));
     insta::assert_snapshot!(said.join("\n"));
 }

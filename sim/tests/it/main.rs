@@ -1,6 +1,7 @@
 //! `sim` end to end, on small systems of its own.
 #![cfg(madsim)]
 
+mod campaigns;
 mod clock_bugs;
 mod command_line;
 #[path = "../../examples/counter.rs"]

@@ -1,5 +1,4 @@
-use super::{Summary, clock, grouped};
-use crate::campaign::Shard;
+use super::Summary;
 use crate::report::{Effect, Report};
 use crate::scenario::tests::registry;
 use crate::verdict::{EventId, Evidence, Violation};
@@ -25,7 +24,7 @@ fn report(effects: Vec<Effect>) -> Report {
 #[test]
 fn a_campaign_reads_at_a_glance() {
     let registry = registry();
-    let mut summary = Summary::new(&registry.select(&[]).expect("all"), Shard { index: 2, count: 8 });
+    let mut summary = Summary::new(&registry.select(&[]).expect("all"));
     let crash = || effect("crash", 7, "tasks ended");
     summary
         .add(&run("acked_write_survives", 1, report(vec![crash(), effect("partition", 0, "packets dropped")])), None);
@@ -40,7 +39,7 @@ fn a_campaign_reads_at_a_glance() {
     let failed = Report { violations: vec![violation], ..report(vec![effect("loss", 1_234_567, "packets lost")]) };
     summary.add(&run("offset_never_goes_back", 4, failed), Some(PathBuf::from("cases/offset_never_goes_back-4.json")));
     summary.real_time = Duration::from_millis(812);
-    assert_snapshot!(summary.to_text("cargo sim"), @r#"
+    assert_snapshot!(summary.to_text("cargo sim", " (shard 2/8)"), @r#"
     ───────────────────────────────────────────────────────────────────────────────
      scenario                 seeds   violations    events   virtual time   x real 
     ═══════════════════════════════════════════════════════════════════════════════
@@ -80,7 +79,7 @@ fn a_campaign_reads_at_a_glance() {
 
 #[test]
 fn a_fault_that_had_ten_chances_and_no_effect_fails_the_campaign() {
-    let mut summary = Summary::new(&registry().select(&[]).expect("all"), Shard { index: 1, count: 1 });
+    let mut summary = Summary::new(&registry().select(&[]).expect("all"));
     for seed in 0..10 {
         assert!(summary.is_clean(), "{seed} runs");
         let partition = effect("partition", 0, "packets dropped");
@@ -88,14 +87,6 @@ fn a_fault_that_had_ten_chances_and_no_effect_fails_the_campaign() {
     }
     assert_eq!(summary.idle_faults(), ["partition"]);
     assert!(!summary.is_clean());
-    let text = summary.to_text("cargo sim");
+    let text = summary.to_text("cargo sim", "");
     assert!(text.contains("fault partition was enabled in 10 runs and never had any effect"), "{text}");
-}
-
-#[test]
-fn numbers_and_times_are_readable() {
-    let groups: Vec<String> = [0, 999, 1_000, 1_234_567].map(grouped).to_vec();
-    assert_eq!(groups, ["0", "999", "1,000", "1,234,567"]);
-    let times: Vec<String> = [1, 61, 3_600, 100_000].map(|seconds| clock(Duration::from_secs(seconds))).to_vec();
-    assert_eq!(times, ["1.000 s", "1m 01s", "1h 00m 00s", "1d 03h 46m"]);
 }
