@@ -9,11 +9,13 @@
 //!
 //! | module | what it gives |
 //! |---|---|
-//! | [`plan`], [`draw`], [`simpler`](mod@simpler) | what one run does, as data; how it is drawn from a seed; simpler ones |
+//! | [`plan`], [`draw`] | what one run does, as data; how it is drawn from a seed |
+//! | [`simpler`](mod@simpler), [`neighbour`](mod@neighbour) | simpler plans, for a failing one; plans near a known one |
 //! | [`machines`], [`node_config`] | the nodes, and the configuration text of each server |
 //! | [`producers`], [`consumers`], [`observer`] | who sends, who consumes, who looks |
 //! | [`operation`], [`evidence`] | the history's vocabulary; what judges look at |
 //! | [`invariant`], [`faults`] | the oracle, one property a file; what faults excuse |
+//! | [`system_states`] | what a guided campaign looks for |
 //! | [`run`](mod@run) | boot, safety phase, healing, liveness phase, verdict |
 //! | [`suite`] | the scenarios, and the registry that the binary and the tests share |
 
@@ -30,6 +32,7 @@ pub mod evidence;
 pub mod faults;
 pub mod invariant;
 pub mod machines;
+pub mod neighbour;
 pub mod node_config;
 pub mod observer;
 pub mod operation;
@@ -38,5 +41,6 @@ pub mod producers;
 pub mod run;
 pub mod simpler;
 pub mod suite;
+pub mod system_states;
 
 pub use suite::registry;

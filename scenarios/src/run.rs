@@ -9,6 +9,7 @@ use crate::observer::Observer;
 use crate::operation::{Ask, History, Queue, Recorder, Told};
 use crate::plan::{self, Operation, Plan};
 use crate::producers;
+use crate::system_states::states;
 use client::{ClientInstance, Producer, ProducerConfig};
 use protocol::MessageQueue;
 use rt::sync::CancellationToken;
@@ -61,7 +62,8 @@ pub fn observed(plan: &Plan, claim: Option<(&'static str, Claim)>) -> (Report, O
     {
         violations.push(Violation::new(name, reason));
     }
-    (desk.judged(report, &evidence.history, violations), Some(evidence))
+    let report = Report { states: states(plan, &evidence), ..desk.judged(report, &evidence.history, violations) };
+    (report, Some(evidence))
 }
 
 fn world_config(plan: &Plan) -> WorldConfig {

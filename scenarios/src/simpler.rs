@@ -43,10 +43,16 @@ fn fewer_nodes(plan: &Plan) -> Vec<Plan> {
     plans
 }
 
+/// Every node of a plan.
+pub(crate) fn nodes(plan: &Plan) -> Vec<String> {
+    let consumers = plan.clients.consumer_names().into_iter().map(|(name, _)| name);
+    let servers = [plan.cluster.names(), plan.cluster.brokers()].concat();
+    servers.into_iter().chain(plan.clients.producer_names()).chain(consumers).collect()
+}
+
 /// The plan without the operations and faults of nodes that it no longer has.
 fn among_its_nodes(mut plan: Plan) -> Plan {
-    let mut nodes = [plan.cluster.names(), plan.cluster.brokers(), plan.clients.producer_names()].concat();
-    nodes.extend(plan.clients.consumer_names().into_iter().map(|(name, _)| name));
+    let nodes = nodes(&plan);
     plan.operations.retain(|operation| nodes.contains(operation.node()));
     plan.faults.retain(|fault| fault.fault.nodes().iter().all(|node| nodes.iter().any(|name| name == node)));
     plan
@@ -109,7 +115,7 @@ pub fn rescheduled(plan: &Plan, seed: u64) -> Plan {
 
 #[cfg(test)]
 mod tests {
-    use super::simpler;
+    use super::{nodes, simpler};
     use crate::draw;
     use crate::plan::Plan;
     use proptest::strategy::Strategy;
@@ -143,8 +149,7 @@ mod tests {
     fn no_simpler_plan_speaks_of_a_node_that_it_does_not_have() {
         for seed in 0..50 {
             for plan in simpler(&drawn(seed)) {
-                let mut nodes = [plan.cluster.names(), plan.cluster.brokers(), plan.clients.producer_names()].concat();
-                nodes.extend(plan.clients.consumer_names().into_iter().map(|(name, _)| name));
+                let nodes = nodes(&plan);
                 let named = plan.faults.iter().flat_map(|fault| fault.fault.nodes()).map(str::to_owned);
                 for node in named.chain(plan.operations.iter().map(|operation| operation.node().to_owned())) {
                     assert!(nodes.contains(&node), "{node} in {plan:?}");

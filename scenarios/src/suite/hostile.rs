@@ -1,6 +1,7 @@
 //! Suite `hostile`: the promises of suite `failover` in a world where more goes wrong than crashes and cut links.
 
 use crate::draw;
+use crate::neighbour::{crash_point, neighbour, prioritised};
 use crate::plan::Plan;
 use crate::run;
 use crate::simpler::{rescheduled, simpler};
@@ -38,6 +39,19 @@ impl Scenario for NothingPromisedIsLost {
 
     fn rescheduled(&self, plan: &Plan, seed: u64) -> Option<Plan> {
         Some(rescheduled(plan, seed))
+    }
+
+    fn prioritised(&self, plan: &Plan, seed: u64) -> Option<Plan> {
+        Some(prioritised(plan, seed))
+    }
+
+    fn crash_point(&self, plan: &Plan, point: u64, points: u64) -> Option<Plan> {
+        Some(crash_point(plan, point, points))
+    }
+
+    fn mutated(&self, plan: &Plan, other: &Plan, seed: u64) -> Option<Plan> {
+        let fresh = sim::scenario::draw(&self.strategy(), Scenario::name(self), seed);
+        Some(neighbour(plan, &[other, &fresh], seed))
     }
 
     fn run(&self, plan: &Plan) -> Report {

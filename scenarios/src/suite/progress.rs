@@ -9,6 +9,7 @@
 //! that is longer than its readers need to find the slave, and the master's return. The kind of end, both durability modes, the
 //! network, the schedule and every time of the story are drawn.
 
+use crate::neighbour::prioritised;
 use crate::plan::Plan;
 use crate::run::{self, Claim};
 use crate::simpler::rescheduled;
@@ -84,6 +85,15 @@ impl Scenario for Progress {
     }
 
     fn rescheduled(&self, plan: &Plan, seed: u64) -> Option<Plan> {
+        Some(rescheduled(plan, seed))
+    }
+
+    fn prioritised(&self, plan: &Plan, seed: u64) -> Option<Plan> {
+        Some(prioritised(plan, seed))
+    }
+
+    /// Another schedule only: a claim speaks of its story, and another fault is another story.
+    fn mutated(&self, plan: &Plan, _other: &Plan, seed: u64) -> Option<Plan> {
         Some(rescheduled(plan, seed))
     }
 

@@ -5,8 +5,10 @@
 
 use crate::draw;
 use crate::evidence::{Evidence, Work};
+use crate::neighbour::prioritised;
 use crate::plan::{Cluster, Flush, Network, Operation, Plan, Policy, Replication, Schedule};
 use crate::run;
+use crate::simpler::rescheduled;
 use proptest::prelude::{Just, Strategy, any, prop_oneof};
 use proptest::strategy::BoxedStrategy;
 use sim::fault::crash_point::{Counted, CrashPoint};
@@ -60,6 +62,26 @@ impl Scenario for EachCrashPoint {
                 Plan { schedule, network, ..plan(point) }
             })
             .boxed()
+    }
+
+    fn rescheduled(&self, plan: &Plan, seed: u64) -> Option<Plan> {
+        Some(rescheduled(plan, seed))
+    }
+
+    fn prioritised(&self, plan: &Plan, seed: u64) -> Option<Plan> {
+        Some(prioritised(plan, seed))
+    }
+
+    /// The next points of the same sequence, and other schedules.
+    fn mutated(&self, plan: &Plan, other: &Plan, seed: u64) -> Option<Plan> {
+        let mut near = rescheduled(plan, seed);
+        for (fault, other) in near.faults.iter_mut().zip(&other.faults) {
+            if let (Kind::CrashPoint(point), Kind::CrashPoint(other)) = (&mut fault.fault, &other.fault) {
+                point.nth = (point.nth + seed % 5).clamp(3, POINTS_DRAWN + 2) - 2;
+                point.power = other.power;
+            }
+        }
+        Some(near)
     }
 
     fn run(&self, plan: &Plan) -> Report {
