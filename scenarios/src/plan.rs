@@ -187,6 +187,14 @@ pub enum Operation {
 }
 
 impl Operation {
+    /// How many things the client does: each message counts.
+    pub fn size(&self) -> usize {
+        match self {
+            Operation::Send { count, .. } => *count as usize,
+            Operation::Join { .. } | Operation::Leave { .. } => 1,
+        }
+    }
+
     /// The client's node.
     pub fn node(&self) -> &String {
         match self {

@@ -45,7 +45,8 @@ Example:
 const MUTANTS_EXAMPLES: &str = "\
 Examples:
   sim mutants                         # all of them, which takes long
-  sim mutants NAME --seeds 500";
+  sim mutants NAME --seeds 500
+  sim mutants NAME --compare 20 --seeds 1000    # which strategy finds it soonest";
 const COMPLETION_EXAMPLES: &str = "\
 Completions are for a program named `sim`; an alias of cargo is not completed. For bash:
   sim completion bash > ~/.local/share/bash-completion/completions/sim";
@@ -231,9 +232,18 @@ struct MutantArguments {
     /// Where the patches are.
     #[arg(long, value_name = "DIR", default_value = "fixtures/mutants")]
     patches: PathBuf,
-    /// Where trees, builds and the table go.
+    /// Where trees, builds, small cases and the table go.
     #[arg(long, value_name = "DIR", default_value = "target/mutants")]
     scratch: PathBuf,
+    /// How long to shrink the case that killed a mutant; 0s: not at all.
+    #[arg(long, value_name = "TIME", value_parser = duration::parse, default_value = "2min")]
+    shrink: Duration,
+    /// A patch that changes nothing in what the program promises: do the small cases still fail with it?
+    #[arg(long, value_name = "FILE")]
+    change: Option<PathBuf>,
+    /// Compare the strategies instead: hunt each mutant that often by each of them.
+    #[arg(long, value_name = "N")]
+    compare: Option<u64>,
 }
 
 impl AmountArguments {

@@ -249,6 +249,12 @@ pub enum MutantError {
         /// What was violated.
         invariant: String,
     },
+    /// The case that killed it cannot be made small.
+    #[error(transparent)]
+    Shrink(#[from] ShrinkError),
+    /// A scenario has no plans of a strategy.
+    #[error(transparent)]
+    Campaign(#[from] CampaignError),
     /// The runs themselves failed.
     #[error(transparent)]
     Worker(#[from] WorkerError),

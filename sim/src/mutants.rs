@@ -4,20 +4,30 @@
 //! of it, plus new files that it does not ignore) with one build cache for all, and runs its scenarios until an invariant kills it.
 //! The clean code then runs the same seeds and must pass them.
 
+mod compare;
 mod scratch;
+mod table;
 
-use crate::campaign::{align_right, grouped, table};
+pub use compare::{Comparison, compare};
+pub use table::to_text;
+
 use crate::error::MutantError;
+use crate::plan::Case;
 use crate::scenario::Registry;
+use crate::shrink::{self, SCHEDULES, Shrunk, Size};
+use crate::verdict::Violation;
 use crate::worker::process::{Launch, Process};
-use crate::worker::{Limits, Run, Task};
+use crate::worker::{Limits, Run, Task, Workers};
 use scratch::Scratch;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+/// How often a small case is replayed.
+const REPLAYS: usize = 100;
 
 /// The line beside a patch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,6 +69,10 @@ pub struct Options {
     pub first_seed: u64,
     /// Seeds a mutant gets at most.
     pub seeds: u64,
+    /// How long the case that killed a mutant is shrunk; zero: it is not.
+    pub shrink: Duration,
+    /// A patch that changes nothing in what the program promises. Small cases are replayed on mutants that it was applied to as well.
+    pub change: Option<PathBuf>,
     /// What each child may use.
     pub limits: Limits,
 }
@@ -76,9 +90,43 @@ pub struct Row {
     pub kill: Option<Kill>,
     /// Seeds run.
     pub seeds: u64,
-    /// Wall-clock time of those runs, without the build.
+    /// Virtual time of those runs.
     #[serde(with = "crate::duration")]
-    pub real_time: Duration,
+    pub virtual_time: Duration,
+    /// Time of those runs in their processes, each of which has one thread: the time of a processor, unless others are kept busy too.
+    #[serde(with = "crate::duration")]
+    pub run_time: Duration,
+    /// The case that killed it, made small.
+    pub small: Option<Small>,
+}
+
+/// A case that was made small.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Small {
+    /// How large it was.
+    pub before: Size,
+    /// How large it is.
+    pub after: Size,
+    /// How often the small one was replayed.
+    pub replays: u64,
+    /// How many replays failed by the same cause.
+    pub same: u64,
+    /// Whether the clean code passes the small one.
+    pub clean_passes: bool,
+    /// Whether the small one still fails after an unrelated change of the code.
+    pub survives: Option<Survival>,
+}
+
+/// What an unrelated change of the code made of a case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Survival {
+    /// It fails by the same cause.
+    AsItIs,
+    /// It does under one of a few other schedules.
+    Rescheduled,
+    /// It passes.
+    Lost,
 }
 
 /// How a mutant died.
@@ -138,15 +186,28 @@ pub fn run(registry: &Registry, options: &Options, mut tell: impl FnMut(&str)) -
         tell(&format!("{}: building", mutant.name));
         let program = scratch.build_mutant(mutant)?;
         tell(&format!("{}: running", mutant.name));
-        let row = hunt(registry, options, mutant, program)?;
+        let mut row = hunt(registry, options, mutant, program.clone())?;
         tell(&format!("{}: {}", mutant.name, fate(&row)));
+        if let (Some(kill), false) = (&row.kill, options.shrink.is_zero()) {
+            let file = options.scratch.join("cases").join(format!("{}.json", mutant.name));
+            let (small, violation, case) = shrunk(registry, options, kill, &file, [program, clean.clone()])?;
+            let survives = match &options.change {
+                Some(change) => {
+                    tell(&format!("{}: building with the change", mutant.name));
+                    let program = scratch.build_changed(mutant, change)?;
+                    Some(survival(registry, options, &case, &violation, program)?)
+                }
+                None => None,
+            };
+            row.small = Some(Small { survives, ..small });
+        }
         let seeds = used.entry(mutant.metadata.scenarios.clone()).or_default();
         *seeds = row.seeds.max(*seeds);
         rows.push(row);
+        // Kept at once: builds are slow, and what the mutants did stays true.
+        scratch.store("mutants.json", &serde_json::to_string_pretty(&rows).expect("rows are plain data"))?;
+        scratch.store("mutants.txt", &to_text(&rows))?;
     }
-    // Kept before the clean code is judged: builds are slow, and what the mutants did stays true.
-    scratch.store("mutants.json", &serde_json::to_string_pretty(&rows).expect("rows are plain data"))?;
-    scratch.store("mutants.txt", &to_text(&rows))?;
     for (scenarios, seeds) in used {
         tell(&format!("the clean code on {seeds} seeds of {}", scenarios.join(" ")));
         expect_clean(registry, options, &scenarios, seeds, clean.clone())?;
@@ -162,10 +223,65 @@ fn fate(row: &Row) -> String {
 }
 
 fn hunt(registry: &Registry, options: &Options, mutant: &Mutant, program: PathBuf) -> Result<Row, MutantError> {
-    let started = Instant::now();
-    let (seeds, kill) = first_violation(registry, options, &mutant.metadata.scenarios, options.seeds, program)?;
+    let hunt = first_violation(registry, options, &mutant.metadata.scenarios, options.seeds, program)?;
     let Metadata { reference, invariant, .. } = mutant.metadata.clone();
-    Ok(Row { name: mutant.name.clone(), reference, expected: invariant, kill, seeds, real_time: started.elapsed() })
+    let Hunt { kill, seeds, virtual_time, run_time } = hunt;
+    let name = mutant.name.clone();
+    Ok(Row { name, reference, expected: invariant, kill, seeds, virtual_time, run_time, small: None })
+}
+
+/// Makes the case of a kill small by runs of the mutant's program, replays it, and has the clean program run it too.
+fn shrunk(
+    registry: &Registry,
+    options: &Options,
+    kill: &Kill,
+    file: &Path,
+    [mutant, clean]: [PathBuf; 2],
+) -> Result<(Small, Violation, Case), MutantError> {
+    let case = registry.get(&kill.scenario).map_err(crate::error::WorkerError::from)?.case(kill.seed);
+    // An earlier build's case may fail in the same way and be no case of this one.
+    let _ = fs::remove_file(file);
+    let shrinking = shrink::Options { limits: options.limits, time: options.shrink, file: file.to_owned() };
+    let mut mutant = Process::start(&launch(mutant))?;
+    let small = shrink::run(registry, Workers::There(&mut mutant), &case, &shrinking, &mut |_, _| {})?;
+    small.case.save(file).map_err(crate::error::ShrinkError::from)?;
+    let replay = Task::Plan(small.case.clone());
+    let (mut replays, mut same) = (0, 0);
+    for run in Workers::There(&mut mutant).run_all(options.limits, vec![replay.clone(); REPLAYS])? {
+        replays += 1;
+        same += u64::from(run.report.violations.iter().any(|violation| violation.is_like(&small.violation)));
+    }
+    let mut clean = Process::start(&launch(clean))?;
+    let clean_passes = Workers::There(&mut clean).run_all(options.limits, vec![replay])?[0].report.is_clean();
+    let Shrunk { case, violation, before, after, .. } = small;
+    Ok((Small { before, after, replays, same, clean_passes, survives: None }, violation, case))
+}
+
+/// Replays a case on changed code, as it is and under some other schedules.
+fn survival(
+    registry: &Registry,
+    options: &Options,
+    case: &Case,
+    violation: &Violation,
+    program: PathBuf,
+) -> Result<Survival, MutantError> {
+    let mut process = Process::start(&launch(program))?;
+    let mut fails = |tasks: Vec<Task>| -> Result<bool, MutantError> {
+        let runs = Workers::There(&mut process).run_all(options.limits, tasks)?;
+        Ok(runs.iter().flat_map(|run| &run.report.violations).any(|other| other.is_like(violation)))
+    };
+    if fails(vec![Task::Plan(case.clone())])? {
+        return Ok(Survival::AsItIs);
+    }
+    let entry = registry.get(&case.scenario).map_err(crate::error::WorkerError::from)?;
+    let plans: Result<Vec<_>, _> = SCHEDULES.map(|seed| entry.rescheduled(&case.plan, seed)).collect();
+    let plans = plans.map_err(crate::error::ShrinkError::from)?;
+    let tasks = plans.into_iter().flatten().map(|plan| Task::Plan(Case { plan, ..case.clone() })).collect();
+    Ok(if fails(tasks)? { Survival::Rescheduled } else { Survival::Lost })
+}
+
+fn launch(program: PathBuf) -> Launch {
+    Launch { program, arguments: Vec::new() }
 }
 
 fn expect_clean(
@@ -175,60 +291,49 @@ fn expect_clean(
     seeds: u64,
     program: PathBuf,
 ) -> Result<(), MutantError> {
-    match first_violation(registry, options, scenarios, seeds, program)? {
-        (_, None) => Ok(()),
-        (_, Some(Kill { invariant, scenario, seed })) => Err(MutantError::NotClean { scenario, seed, invariant }),
+    match first_violation(registry, options, scenarios, seeds, program)?.kill {
+        None => Ok(()),
+        Some(Kill { invariant, scenario, seed }) => Err(MutantError::NotClean { scenario, seed, invariant }),
     }
 }
 
-/// Deals the seeds to the scenarios as a campaign does; gives how many runs it took, and the first violation.
+/// What it took to find a violation.
+#[derive(Debug, Default)]
+struct Hunt {
+    kill: Option<Kill>,
+    seeds: u64,
+    virtual_time: Duration,
+    run_time: Duration,
+}
+
+/// Deals the seeds to the scenarios as a campaign does, up to the first violation.
 fn first_violation(
     registry: &Registry,
     options: &Options,
     scenarios: &[String],
     seeds: u64,
     program: PathBuf,
-) -> Result<(u64, Option<Kill>), MutantError> {
+) -> Result<Hunt, MutantError> {
     let entries = registry.select(scenarios).map_err(crate::error::WorkerError::from)?;
     let dealt = (options.first_seed..options.first_seed.saturating_add(seeds)).zip(entries.iter().cycle());
     let tasks = dealt.map(|(seed, entry)| Task::Seed { scenario: entry.name().to_owned(), seed }).collect();
-    let (mut runs, mut kill) = (0, None::<Kill>);
-    let launch = Launch { program, arguments: Vec::new() };
-    Process::start(&launch)?.run(tasks, options.limits, true, |run: Run| {
-        runs += 1;
+    let mut hunt = Hunt::default();
+    Process::start(&launch(program))?.run(tasks, options.limits, true, |run: Run| {
+        hunt.seeds += 1;
+        hunt.virtual_time += run.report.virtual_time;
+        hunt.run_time += run.real_time;
         let seed = run.task.seed().unwrap_or_default();
         // Runs go on beside each other and end in any order: the first seed counts, and it counts as used.
         if let Some(violation) = run.report.violations.first()
-            && kill.as_ref().is_none_or(|known| seed < known.seed)
+            && hunt.kill.as_ref().is_none_or(|known| seed < known.seed)
         {
-            runs = runs.max(seed - options.first_seed + 1);
-            kill =
-                Some(Kill { invariant: violation.invariant.clone(), scenario: run.task.scenario().to_owned(), seed });
+            hunt.seeds = hunt.seeds.max(seed - options.first_seed + 1);
+            let (invariant, scenario) = (violation.invariant.clone(), run.task.scenario().to_owned());
+            hunt.kill = Some(Kill { invariant, scenario, seed });
         }
         ControlFlow::Continue(())
     })?;
-    Ok((runs, kill))
-}
-
-/// The table that people read.
-pub fn to_text(rows: &[Row]) -> String {
-    let mut table = table(&["mutant", "reference", "killed by", "scenario", "seed", "seeds", "seconds"]);
-    for row in rows {
-        let seconds = format!("{:.1}", row.real_time.as_secs_f64());
-        let [by, scenario, seed] = match &row.kill {
-            Some(Kill { invariant, scenario, seed }) if *invariant == row.expected => {
-                [invariant.clone(), scenario.clone(), seed.to_string()]
-            }
-            Some(Kill { invariant, scenario, seed }) => {
-                [format!("{invariant} (expected {})", row.expected), scenario.clone(), seed.to_string()]
-            }
-            None => [format!("SURVIVED (expected {})", row.expected), "-".to_owned(), "-".to_owned()],
-        };
-        table.add_row([row.name.clone(), row.reference.clone(), by, scenario, seed, grouped(row.seeds), seconds]);
-    }
-    align_right(&mut table, 4..7);
-    let killed = rows.iter().filter(|row| row.kill.is_some()).count();
-    format!("{table}\n\n{killed} of {} mutants killed\n", rows.len())
+    Ok(hunt)
 }
 
 #[cfg(test)]

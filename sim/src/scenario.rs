@@ -44,6 +44,12 @@ pub trait Scenario: Send + Sync + 'static {
         &["faults", "operations"]
     }
 
+    /// How many things clients do in a plan, for those who want to know how much smaller it became. `None`: entries of `operations`.
+    fn operations(&self, plan: &Self::Plan) -> Option<usize> {
+        let _ = plan;
+        None
+    }
+
     /// The same plan under the schedule of another seed. Leaving something out moves all that is drawn behind it, so a smaller plan
     /// deserves some schedules before it is given up. `None`: the plan has no such seed.
     fn rescheduled(&self, plan: &Self::Plan, seed: u64) -> Option<Self::Plan> {
@@ -83,6 +89,7 @@ trait Runnable: Send + Sync {
     fn draw(&self, seed: u64) -> Value;
     fn simpler(&self, plan: &Value) -> Result<Vec<Value>, serde_json::Error>;
     fn lists(&self) -> &'static [&'static str];
+    fn operations(&self, plan: &Value) -> Result<Option<usize>, serde_json::Error>;
     fn rescheduled(&self, plan: &Value, seed: u64) -> Result<Option<Value>, serde_json::Error>;
     fn prioritised(&self, plan: &Value, seed: u64) -> Result<Option<Value>, serde_json::Error>;
     fn crash_point(&self, plan: &Value, point: u64, points: u64) -> Result<Option<Value>, serde_json::Error>;
@@ -109,6 +116,9 @@ impl<S: Scenario> Runnable for S {
     }
     fn lists(&self) -> &'static [&'static str] {
         Scenario::lists(self)
+    }
+    fn operations(&self, plan: &Value) -> Result<Option<usize>, serde_json::Error> {
+        Ok(Scenario::operations(self, &S::Plan::deserialize(plan)?))
     }
     fn rescheduled(&self, plan: &Value, seed: u64) -> Result<Option<Value>, serde_json::Error> {
         Scenario::rescheduled(self, &S::Plan::deserialize(plan)?, seed).map(serde_json::to_value).transpose()
@@ -186,6 +196,10 @@ impl Entry<'_> {
     /// The lists of a plan whose entries may be left out.
     pub fn lists(&self) -> &'static [&'static str] {
         self.0.lists()
+    }
+    /// How many things clients do, if the scenario counts them.
+    pub fn operations(&self, plan: &Value) -> Result<Option<usize>, CaseError> {
+        self.0.operations(plan).map_err(|source| self.unfit(source))
     }
     /// The same plan under the schedule of another seed.
     pub fn rescheduled(&self, plan: &Value, seed: u64) -> Result<Option<Value>, CaseError> {

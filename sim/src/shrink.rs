@@ -11,20 +11,21 @@
 mod parts;
 
 use crate::campaign::{align_right, case_of, clock, grouped, table};
-use crate::error::ShrinkError;
+use crate::error::{CaseError, ShrinkError};
 use crate::plan::Case;
-use crate::report::Report;
+use crate::report::{Effect, Report};
 use crate::scenario::{Entry, Registry};
 use crate::verdict::Violation;
-use crate::worker::{self, Limits, Run, Task};
+use crate::worker::{self, Limits, Task, Workers};
+use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::ops::{ControlFlow, RangeInclusive};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Schedules that smaller plans get besides their own, before they are given up.
-const SCHEDULES: RangeInclusive<u64> = 1..=8;
+pub(crate) const SCHEDULES: RangeInclusive<u64> = 1..=8;
 
 /// How to shrink.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,15 +39,16 @@ pub struct Options {
 }
 
 /// How large a plan and its run are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Size {
     /// Entries of `faults`.
     pub faults: usize,
-    /// Entries of `operations`.
+    /// What clients do, as the scenario counts it, or entries of `operations`.
     pub operations: usize,
     /// Events of the run.
     pub events: u64,
     /// Virtual time of the run.
+    #[serde(with = "crate::duration")]
     pub virtual_time: Duration,
 }
 
@@ -57,6 +59,8 @@ pub struct Shrunk {
     pub case: Case,
     /// What it violates.
     pub violation: Violation,
+    /// What its faults did.
+    pub effects: Vec<Effect>,
     /// Of the case as it was.
     pub before: Size,
     /// Of the smallest case.
@@ -67,17 +71,18 @@ pub struct Shrunk {
     pub is_smallest: bool,
 }
 
-/// Shrinks a failing case. `told` hears of each run: how many so far, and the size of the best.
+/// Shrinks a failing case by runs of `workers`. `told` hears of each run: how many so far, and the size of the best.
 ///
 /// # Errors
 /// The case does not violate anything, its scenario is unknown, or a file or child cannot be used.
 pub fn run(
     registry: &Registry,
+    workers: Workers<'_>,
     case: &Case,
     options: &Options,
     told: &mut dyn FnMut(u64, &Size),
 ) -> Result<Shrunk, ShrinkError> {
-    let mut search = Search::new(registry, case, options, told)?;
+    let mut search = Search::new(registry, workers, case, options, told)?;
     let before = search.best.size;
     search.go_on_from(&options.file)?;
     let mut is_smallest = true;
@@ -125,17 +130,18 @@ impl Shrunk {
 struct Best {
     plan: Value,
     violation: Violation,
+    effects: Vec<Effect>,
     size: Size,
 }
 
 struct Search<'a> {
-    registry: &'a Registry,
+    workers: Workers<'a>,
     entry: Entry<'a>,
     options: &'a Options,
     told: &'a mut dyn FnMut(u64, &Size),
     original: Case,
-    invariant: String,
-    cause: String,
+    /// What the case violates; what a smaller one must violate too.
+    wanted: Violation,
     best: Best,
     /// Texts of plans that were run: no plan is run twice.
     tried: BTreeSet<String>,
@@ -146,12 +152,13 @@ struct Search<'a> {
 impl<'a> Search<'a> {
     fn new(
         registry: &'a Registry,
+        mut workers: Workers<'a>,
         case: &Case,
         options: &'a Options,
         told: &'a mut dyn FnMut(u64, &Size),
     ) -> Result<Search<'a>, ShrinkError> {
         let entry = registry.get(&case.scenario)?;
-        let first = run_all(registry, options.limits, [Task::Plan(case.clone())])?.remove(0);
+        let first = workers.run_all(options.limits, vec![Task::Plan(case.clone())])?.remove(0);
         let Some(violation) = first.report.violations.first().cloned() else {
             return Err(ShrinkError::Clean { scenario: case.scenario.clone() });
         };
@@ -159,15 +166,15 @@ impl<'a> Search<'a> {
             return Err(ShrinkError::Unfit { reason: violation.summary });
         }
         let original = case_of(registry, &first)?;
-        let best = Best { plan: case.plan.clone(), size: size(&case.plan, &first.report), violation };
+        let size = size(entry, &case.plan, &first.report)?;
+        let best = Best { plan: case.plan.clone(), size, violation, effects: first.report.effects };
         Ok(Search {
-            registry,
+            workers,
             entry,
             options,
             told,
             original,
-            invariant: best.violation.invariant.clone(),
-            cause: best.violation.cause(),
+            wanted: best.violation.clone(),
             tried: BTreeSet::from([case.plan.to_string()]),
             best,
             runs: 1,
@@ -247,13 +254,14 @@ impl<'a> Search<'a> {
     /// Runs the plans side by side; the first that fails as the original does is the best then.
     fn try_wave(&mut self, wave: &[Value]) -> Result<bool, ShrinkError> {
         self.tried.extend(wave.iter().map(Value::to_string));
-        let cases = wave.iter().map(|plan| Task::Plan(Case { plan: plan.clone(), ..self.original.clone() }));
-        let runs = run_all(self.registry, self.options.limits, cases)?;
+        let case = |plan: &Value| Task::Plan(Case { plan: plan.clone(), ..self.original.clone() });
+        let runs = self.workers.run_all(self.options.limits, wave.iter().map(case).collect())?;
         self.runs += runs.len() as u64;
         let found = wave.iter().zip(&runs).find_map(|(plan, run)| Some((plan, run, self.same(&run.report)?)));
         let fails = found.is_some();
         if let Some((plan, run, violation)) = found {
-            self.best = Best { plan: plan.clone(), size: size(plan, &run.report), violation };
+            let (size, effects) = (size(self.entry, plan, &run.report)?, run.report.effects.clone());
+            self.best = Best { plan: plan.clone(), size, violation, effects };
             self.case().save(&self.options.file)?;
         }
         (self.told)(self.runs, &self.best.size);
@@ -262,8 +270,7 @@ impl<'a> Search<'a> {
 
     /// The violation by which a run fails as the original does.
     fn same(&self, report: &Report) -> Option<Violation> {
-        let is_same = |violation: &&Violation| violation.invariant == self.invariant && violation.cause() == self.cause;
-        report.violations.iter().find(is_same).cloned()
+        report.violations.iter().find(|violation| violation.is_like(&self.wanted)).cloned()
     }
 
     fn is_out_of_time(&self) -> bool {
@@ -271,37 +278,21 @@ impl<'a> Search<'a> {
     }
 
     fn case(&self) -> Case {
-        Case { plan: self.best.plan.clone(), violates: Some(self.invariant.clone()), ..self.original.clone() }
+        Case { plan: self.best.plan.clone(), violates: Some(self.wanted.invariant.clone()), ..self.original.clone() }
     }
 
     fn shrunk(self, before: Size, is_smallest: bool) -> Shrunk {
         let case = self.case();
-        let Best { violation, size: after, .. } = self.best;
-        Shrunk { case, violation, before, after, runs: self.runs, is_smallest }
+        let Best { violation, effects, size: after, .. } = self.best;
+        Shrunk { case, violation, effects, before, after, runs: self.runs, is_smallest }
     }
 }
 
-fn size(plan: &Value, report: &Report) -> Size {
-    Size {
+fn size(entry: Entry<'_>, plan: &Value, report: &Report) -> Result<Size, CaseError> {
+    Ok(Size {
         faults: parts::length(plan, "faults"),
-        operations: parts::length(plan, "operations"),
+        operations: entry.operations(plan)?.unwrap_or_else(|| parts::length(plan, "operations")),
         events: report.events,
         virtual_time: report.virtual_time,
-    }
-}
-
-/// The runs of all tasks, in the order of the tasks.
-fn run_all(
-    registry: &Registry,
-    limits: Limits,
-    tasks: impl IntoIterator<Item = Task>,
-) -> Result<Vec<Run>, ShrinkError> {
-    let tasks: Vec<Task> = tasks.into_iter().collect();
-    let mut runs = Vec::new();
-    worker::run(registry, limits, tasks.clone(), |run| {
-        runs.push(run);
-        ControlFlow::Continue(())
-    })?;
-    runs.sort_by_key(|run| tasks.iter().position(|task| *task == run.task));
-    Ok(runs)
+    })
 }

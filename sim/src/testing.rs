@@ -24,7 +24,10 @@
 //! }
 //! ```
 //!
-//! `HOTFIRE_SEED=N` runs that seed only, `HOTFIRE_SEEDS=N` that many, in every test.
+//! `HOTFIRE_SEED=N` runs that seed only, `HOTFIRE_SEEDS=N` that many, in every test. A test that fails shrinks its case for
+//! `HOTFIRE_SHRINK` (20 s) and says where the small one is.
+
+mod failure;
 
 use crate::error::WorkerError;
 use crate::plan::Case;
@@ -32,6 +35,7 @@ use crate::report::Report;
 use crate::scenario::Registry;
 use crate::worker::process::{Launch, Process, descriptor, serve};
 use crate::worker::{Limits, Run, Task};
+use failure::explain;
 use std::num::NonZeroUsize;
 use std::ops::{ControlFlow, Range};
 use std::path::Path;
@@ -67,10 +71,10 @@ impl Stand {
     /// Demands that no seed violates anything, of `seeds` seeds from 0, or of those that the environment names.
     ///
     /// # Panics
-    /// With the violation, its evidence and the command that reproduces it.
+    /// With the violation, its evidence, a small case and the commands that reproduce it.
     pub fn holds(&self, scenario: &str, seeds: u64) {
         for run in self.runs(scenario, seeds_of_environment().unwrap_or(0..seeds)) {
-            assert!(run.report.is_clean(), "{}", explain(&(self.registry)(), &run));
+            assert!(run.report.is_clean(), "{}", explain(&(self.registry)(), &self.launch(), &run));
         }
     }
 
@@ -84,7 +88,7 @@ impl Stand {
             panic!("{scenario} shows no violation in {seeds} seeds; expected {invariant:?}");
         };
         let found = &run.report.violations[0].invariant;
-        assert_eq!(found, invariant, "{}", explain(&(self.registry)(), run));
+        assert_eq!(found, invariant, "{}", explain(&(self.registry)(), &self.launch(), run));
         run.task.seed().expect("it was run by its seed")
     }
 
@@ -125,18 +129,5 @@ fn seeds_of_environment() -> Option<Range<u64>> {
         (Some(seed), _) => Some(seed..seed + 1),
         (None, Some(seeds)) => Some(0..seeds),
         (None, None) => None,
-    }
-}
-
-fn explain(registry: &Registry, run: &Run) -> String {
-    let scenario = run.task.scenario();
-    let claim = registry.get(scenario).map_or("", |entry| entry.claim());
-    let violations: String = run.report.violations.iter().map(|violation| format!("  {violation}\n")).collect();
-    let command = registry.command();
-    match run.task.seed() {
-        Some(seed) => format!(
-            "{scenario} ({claim}) is violated at seed {seed}:\n{violations}reproduce: {command} run {scenario} --seed {seed}"
-        ),
-        None => format!("{scenario} ({claim}) is violated:\n{violations}"),
     }
 }

@@ -52,6 +52,11 @@ impl Violation {
         cause
     }
 
+    /// Whether both are one finding: the same invariant, violated by the same cause.
+    pub fn is_like(&self, other: &Violation) -> bool {
+        self.invariant == other.invariant && self.cause() == other.cause()
+    }
+
     /// Adds the proving events, in order of time.
     #[must_use]
     pub fn because(mut self, evidence: impl IntoIterator<Item = Evidence>) -> Violation {

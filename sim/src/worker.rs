@@ -136,6 +136,32 @@ pub fn run_with(
     }
 }
 
+/// Where runs are made.
+#[derive(Debug)]
+pub enum Workers<'a> {
+    /// In children of this process: see [`run`].
+    Here(&'a Registry),
+    /// In children of a worker process.
+    There(&'a mut process::Process),
+}
+
+impl Workers<'_> {
+    /// The runs of all tasks, in the order of the tasks.
+    pub fn run_all(&mut self, limits: Limits, tasks: Vec<Task>) -> Result<Vec<Run>, WorkerError> {
+        let mut runs = Vec::new();
+        let sink = |run| {
+            runs.push(run);
+            ControlFlow::Continue(())
+        };
+        match self {
+            Workers::Here(registry) => run(registry, limits, tasks.clone(), sink)?,
+            Workers::There(process) => process.run(tasks.clone(), limits, false, sink)?,
+        }
+        runs.sort_by_key(|run| tasks.iter().position(|task| *task == run.task));
+        Ok(runs)
+    }
+}
+
 /// Runs a range of seeds of one scenario; see [`run`].
 pub fn run_seeds(
     registry: &Registry,

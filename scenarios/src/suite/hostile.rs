@@ -2,7 +2,7 @@
 
 use crate::draw;
 use crate::neighbour::{crash_point, neighbour, prioritised};
-use crate::plan::Plan;
+use crate::plan::{Operation, Plan};
 use crate::run;
 use crate::simpler::{rescheduled, simpler};
 use proptest::strategy::{BoxedStrategy, Strategy};
@@ -35,6 +35,10 @@ impl Scenario for NothingPromisedIsLost {
 
     fn simpler(&self, plan: &Plan) -> Vec<Plan> {
         simpler(plan)
+    }
+
+    fn operations(&self, plan: &Plan) -> Option<usize> {
+        Some(plan.operations.iter().map(Operation::size).sum())
     }
 
     fn rescheduled(&self, plan: &Plan, seed: u64) -> Option<Plan> {

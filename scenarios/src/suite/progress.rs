@@ -10,9 +10,9 @@
 //! network, the schedule and every time of the story are drawn.
 
 use crate::neighbour::prioritised;
-use crate::plan::Plan;
+use crate::plan::{Operation, Plan};
 use crate::run::{self, Claim};
-use crate::simpler::rescheduled;
+use crate::simpler::{rescheduled, simpler_story};
 use proptest::strategy::{BoxedStrategy, Strategy};
 use sim::report::Report;
 use sim::scenario::{Registry, Scenario};
@@ -84,8 +84,16 @@ impl Scenario for Progress {
         story::strategy().prop_map(move |story| plan(&story)).boxed()
     }
 
+    fn operations(&self, plan: &Plan) -> Option<usize> {
+        Some(plan.operations.iter().map(Operation::size).sum())
+    }
+
     fn rescheduled(&self, plan: &Plan, seed: u64) -> Option<Plan> {
         Some(rescheduled(plan, seed))
+    }
+
+    fn simpler(&self, plan: &Plan) -> Vec<Plan> {
+        simpler_story(plan)
     }
 
     fn prioritised(&self, plan: &Plan, seed: u64) -> Option<Plan> {

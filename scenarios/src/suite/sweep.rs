@@ -8,7 +8,7 @@ use crate::evidence::{Evidence, Work};
 use crate::neighbour::prioritised;
 use crate::plan::{Cluster, Flush, Network, Operation, Plan, Policy, Replication, Schedule};
 use crate::run;
-use crate::simpler::rescheduled;
+use crate::simpler::{rescheduled, simpler_story};
 use proptest::prelude::{Just, Strategy, any, prop_oneof};
 use proptest::strategy::BoxedStrategy;
 use sim::fault::crash_point::{Counted, CrashPoint};
@@ -64,8 +64,16 @@ impl Scenario for EachCrashPoint {
             .boxed()
     }
 
+    fn operations(&self, plan: &Plan) -> Option<usize> {
+        Some(plan.operations.iter().map(Operation::size).sum())
+    }
+
     fn rescheduled(&self, plan: &Plan, seed: u64) -> Option<Plan> {
         Some(rescheduled(plan, seed))
+    }
+
+    fn simpler(&self, plan: &Plan) -> Vec<Plan> {
+        simpler_story(plan)
     }
 
     fn prioritised(&self, plan: &Plan, seed: u64) -> Option<Plan> {

@@ -36,7 +36,10 @@ fn each_mutant_applies_and_is_described() {
         // The tree may be an archive in the folder of another repository: there git would pass over every file in silence.
         let mut git = Command::new("git");
         git.current_dir(root).env("GIT_CEILING_DIRECTORIES", root.parent().unwrap_or(root)).env_remove("GIT_DIR");
-        let done = git.args(["apply", "--check", "--verbose"]).arg(&mutant.patch).output().expect("git starts");
+        // With the change that small cases must survive: both are applied at once by `cargo sim mutants --change`.
+        let change = root.join("fixtures/changes/unrelated.patch");
+        let done =
+            git.args(["apply", "--check", "--verbose"]).args([&mutant.patch, &change]).output().expect("git starts");
         let said = String::from_utf8_lossy(&done.stderr);
         assert!(done.status.success() && !said.contains("Skipped"), "{name} does not apply: {said}");
     }

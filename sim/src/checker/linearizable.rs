@@ -4,6 +4,8 @@
 //! An operation with an unknown end may take effect at any time after its invocation, or never. A failed one has no effect; leave
 //! it out.
 
+pub mod queue;
+
 use crate::history::{History, Outcome};
 use crate::verdict::EventId;
 use std::collections::BTreeSet;
@@ -198,5 +200,7 @@ impl<V: Clone + Ord> Model for Register<V> {
     }
 }
 
+#[cfg(test)]
+mod literature;
 #[cfg(test)]
 mod tests;

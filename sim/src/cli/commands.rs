@@ -13,7 +13,7 @@ use crate::plan::{Case, write_whole};
 use crate::report::Report;
 use crate::scenario::Registry;
 use crate::worker::process::Launch;
-use crate::worker::{self, Limits, Run, Task};
+use crate::worker::{self, Limits, Run, Task, Workers};
 use crate::{check, log, mutants, shrink};
 use indicatif::ProgressBar;
 use std::fmt::Display;
@@ -122,7 +122,7 @@ fn shrink(registry: &Registry, arguments: ShrinkArguments, out: &mut dyn Write) 
     let small = small.unwrap_or_else(|| file.with_extension("small.json"));
     let options = shrink::Options { limits: limits(jobs), time, file: small.clone() };
     let progress = ProgressBar::new_spinner();
-    let shrunk = shrink::run(registry, &case, &options, &mut |runs, size| {
+    let shrunk = shrink::run(registry, Workers::Here(registry), &case, &options, &mut |runs, size| {
         progress.set_message(format!("{runs} runs, {} faults and {} operations left", size.faults, size.operations));
         progress.tick();
     })?;
@@ -265,10 +265,16 @@ fn mutants(
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> Result<u8, Failure> {
-    let MutantArguments { names, seeds, first_seed, jobs, patches, scratch } = arguments;
-    let options = mutants::Options { names, patches, scratch, first_seed, seeds, limits: limits(jobs) };
+    let MutantArguments { names, seeds, first_seed, jobs, patches, scratch, shrink, change, compare } = arguments;
+    let options = mutants::Options { names, patches, scratch, first_seed, seeds, shrink, change, limits: limits(jobs) };
     // Lines and no bar: a whole run takes an hour, and what it did is read afterwards.
-    let rows = mutants::run(registry, &options, |step| drop(writeln!(err, "{step}")))?;
+    let tell = |step: &str| drop(writeln!(err, "{step}"));
+    if let Some(repetitions) = compare {
+        let comparisons = mutants::compare(registry, &options, repetitions, tell)?;
+        write!(out, "{}", mutants::Comparison::to_text(&comparisons))?;
+        return Ok(CLEAN);
+    }
+    let rows = mutants::run(registry, &options, tell)?;
     write!(out, "{}", mutants::to_text(&rows))?;
     Ok(if rows.iter().all(|row| row.kill.is_some()) { CLEAN } else { VIOLATED })
 }

@@ -88,13 +88,17 @@ impl Scratch {
     }
 
     fn apply(&self, mutant: &Mutant, flags: &[&str]) -> Result<(), MutantError> {
-        let patch = mutant.patch.canonicalize().map_err(at(&mutant.patch))?;
+        self.apply_file(&mutant.name, &mutant.patch, flags)
+    }
+
+    fn apply_file(&self, name: &str, patch: &Path, flags: &[&str]) -> Result<(), MutantError> {
+        let patch = patch.canonicalize().map_err(at(patch))?;
         let mut command = Command::new("git");
         // Beyond this directory git must not look: inside of a repository it would skip files silently.
         command.current_dir(self.tree()).env("GIT_CEILING_DIRECTORIES", &self.directory).env_remove("GIT_DIR");
         let result = tool(command.arg("apply").args(flags).arg("--whitespace=nowarn").arg(patch));
         result.map(|_| ()).map_err(|error| match error {
-            MutantError::Tool { reason, .. } => MutantError::Stale { name: mutant.name.clone(), reason },
+            MutantError::Tool { reason, .. } => MutantError::Stale { name: name.to_owned(), reason },
             other => other,
         })
     }
@@ -104,6 +108,16 @@ impl Scratch {
         self.restore()?;
         self.apply(mutant, &[])?;
         let built = self.build(&mutant.name);
+        self.restore()?;
+        built
+    }
+
+    /// Builds the tree with the mutant's patch and another one, and restores it; gives the program.
+    pub(super) fn build_changed(&self, mutant: &Mutant, change: &Path) -> Result<PathBuf, MutantError> {
+        self.restore()?;
+        self.apply(mutant, &[])?;
+        self.apply_file("change", change, &[])?;
+        let built = self.build(&format!("{}-changed", mutant.name));
         self.restore()?;
         built
     }

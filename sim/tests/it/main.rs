@@ -57,3 +57,15 @@ fn counter_never_goes_back() {
 fn a_missing_sync_is_found() {
     STAND.finds("counter_without_sync", "the sum never goes back", 200);
 }
+
+#[test]
+fn a_failing_test_says_what_to_look_at() {
+    let failed = std::panic::catch_unwind(|| STAND.holds("counter_without_sync", 200)).expect_err("a sync is missing");
+    let said = failed.downcast_ref::<String>().expect("a message");
+    let file = said.lines().find_map(|line| line.strip_prefix("reproduce: cargo sim replay ")).expect("a small case");
+    let small = sim::plan::Case::load(std::path::Path::new(file)).expect("it is there");
+    assert_eq!(small.plan["faults"].as_array().map(Vec::len), Some(1), "{said}");
+    assert!(said.contains("the sum never goes back") && said.contains("  fault: "), "{said}");
+    assert!(said.contains("reproduce: cargo sim run counter_without_sync --seed "), "{said}");
+    assert!(!STAND.replay(std::path::Path::new(file)).is_clean());
+}

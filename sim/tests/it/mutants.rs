@@ -7,6 +7,7 @@ use sim::worker::Limits;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 fn git(directory: &Path, arguments: &[&str]) {
     let status = Command::new("git").current_dir(directory).args(arguments).status().expect("git starts");
@@ -16,7 +17,16 @@ fn git(directory: &Path, arguments: &[&str]) {
 fn options(patches: &Path, scratch: &Path, names: &[&str]) -> Options {
     let names = names.iter().map(|name| (*name).to_owned()).collect();
     let (patches, scratch) = (patches.to_owned(), scratch.to_owned());
-    Options { names, patches, scratch, first_seed: 0, seeds: 10, limits: Limits::of_this_machine() }
+    Options {
+        names,
+        patches,
+        scratch,
+        first_seed: 0,
+        seeds: 10,
+        shrink: Duration::ZERO,
+        change: None,
+        limits: Limits::of_this_machine(),
+    }
 }
 
 const METADATA: &str = r#"{"reference": "project#1", "component": "counter", "symptom": "the sum went back", "invariant": "the sum never goes back", "scenarios": ["counter_never_goes_back"]}"#;
