@@ -7,9 +7,11 @@
 
 mod de;
 mod parse;
+mod scan;
 mod ser;
 
 pub(crate) use parse::{Value, parse};
+pub(crate) use scan::quote_or_escape;
 pub(crate) use ser::{write_number, write_text};
 
 use serde::Serialize;

@@ -2,7 +2,7 @@ use crate::config::ConnectionLimits;
 use crate::error::{Fate, RemotingError};
 use crate::pending::{Lost, Pending};
 use crate::queue::{Gone, Purpose, Queued, WriteQueue};
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use protocol::Command;
 use rt::sync::{CancellationToken, OwnedSemaphorePermit, Semaphore, mpsc};
 use rt::time::{Duration, Instant, sleep_until};
@@ -269,13 +269,12 @@ impl Connection {
     }
 
     pub(crate) fn encode(&self, command: &Command) -> Result<Bytes, RemotingError> {
-        let mut frame = BytesMut::new();
-        command.encode(&mut frame);
+        let frame = command.to_bytes();
         let limit = self.0.limits.frame_bytes_max;
         if frame.len() > limit {
             return Err(RemotingError::FrameTooLarge { bytes: frame.len(), limit });
         }
-        Ok(frame.freeze())
+        Ok(frame)
     }
 
     /// Fails every call of this side, now and from now on.

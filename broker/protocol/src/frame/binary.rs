@@ -5,7 +5,7 @@
 //! extLen i32 | ( keyLen i16 | key | valueLen i32 | value )*
 //! ```
 
-use bytes::{BufMut, BytesMut};
+use bytes::BufMut;
 
 use super::{Command, ExtFields, Flag, Language, Serialization};
 use crate::error::FrameError;
@@ -13,7 +13,7 @@ use crate::lossy::lossy;
 
 /// Appends the header. The code keeps its low 16 bits only, as in RocketMQ.
 #[expect(clippy::cast_possible_truncation, reason = "the format has 16 bits for code and version")]
-pub(super) fn write(command: &Command, out: &mut BytesMut) {
+pub(super) fn write(command: &Command, out: &mut Vec<u8>) {
     out.put_i16(command.code as i16);
     out.put_u8(command.language.code());
     out.put_i16(command.version as i16);
@@ -32,7 +32,7 @@ pub(super) fn write(command: &Command, out: &mut BytesMut) {
     out[block..block + 4].copy_from_slice(&block_bytes.to_be_bytes());
 }
 
-fn put_text(text: &str, out: &mut BytesMut) {
+fn put_text(text: &str, out: &mut Vec<u8>) {
     out.put_i32(i32::try_from(text.len()).expect("headers stay below 16 MiB"));
     out.extend_from_slice(text.as_bytes());
 }

@@ -1,6 +1,7 @@
 //! The ext fields of a command.
 
 use crate::text_map::TextMap;
+use std::ops::Range;
 
 /// Text fields in the order in which they were put or read; the last of two equal keys wins.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -13,9 +14,15 @@ impl ExtFields {
         Self::default()
     }
 
-    /// No fields yet, and room for texts of so many bytes.
-    pub(crate) fn with_room(bytes: usize) -> Self {
-        Self(TextMap::with_room(bytes))
+    /// No fields yet; those of this header are to come, and `more_bytes` of texts that it has escaped.
+    pub(crate) fn over(header: &str, more_bytes: usize) -> Self {
+        Self(TextMap::over(header, more_bytes))
+    }
+
+    /// Sets a field to a part of the header [over](Self::over) which the fields were made.
+    #[inline]
+    pub(crate) fn insert_part(&mut self, header: &str, key: Range<usize>, value: Range<usize>) {
+        self.0.insert_part(header, key, value);
     }
 
     /// Sets a field.
@@ -55,6 +62,11 @@ impl ExtFields {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.len() == 0
+    }
+
+    /// The fields in order, as UTF-8.
+    pub(crate) fn bytes(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.0.bytes()
     }
 
     /// The fields in order.

@@ -2,8 +2,6 @@
 
 mod plain;
 
-use bytes::{BufMut, BytesMut};
-
 use super::{Command, ExtFields, Flag, Language, Serialization};
 use crate::error::FrameError;
 
@@ -11,39 +9,39 @@ use crate::json::{Value, parse, write_number, write_text};
 use crate::lossy::lossy;
 
 /// Appends the header.
-pub(super) fn write(command: &Command, out: &mut BytesMut) {
-    out.put_slice(b"{\"code\":");
+pub(super) fn write(command: &Command, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"{\"code\":");
     write_number(i64::from(command.code), out);
     // Java brokers look ext fields up without asking whether there are any, so a request always has them.
     if !command.is_response() || !command.ext_fields.is_empty() {
         write_ext(&command.ext_fields, out);
     }
-    out.put_slice(b",\"flag\":");
+    out.extend_from_slice(b",\"flag\":");
     write_number(i64::from(command.flag.0), out);
-    out.put_slice(b",\"language\":\"");
-    out.put_slice(command.language.name().as_bytes());
-    out.put_slice(b"\",\"opaque\":");
+    out.extend_from_slice(b",\"language\":\"");
+    out.extend_from_slice(command.language.name().as_bytes());
+    out.extend_from_slice(b"\",\"opaque\":");
     write_number(i64::from(command.opaque), out);
     if let Some(remark) = &command.remark {
-        out.put_slice(b",\"remark\":");
+        out.extend_from_slice(b",\"remark\":");
         write_text(remark, out);
     }
-    out.put_slice(b",\"serializeTypeCurrentRPC\":\"JSON\",\"version\":");
+    out.extend_from_slice(b",\"serializeTypeCurrentRPC\":\"JSON\",\"version\":");
     write_number(i64::from(command.version), out);
-    out.put_u8(b'}');
+    out.push(b'}');
 }
 
-fn write_ext(fields: &ExtFields, out: &mut BytesMut) {
-    out.put_slice(b",\"extFields\":{");
-    for (index, (key, value)) in fields.iter().enumerate() {
+fn write_ext(fields: &ExtFields, out: &mut Vec<u8>) {
+    out.extend_from_slice(b",\"extFields\":{");
+    for (index, (key, value)) in fields.bytes().enumerate() {
         if index > 0 {
-            out.put_u8(b',');
+            out.push(b',');
         }
         write_text(key, out);
-        out.put_u8(b':');
+        out.push(b':');
         write_text(value, out);
     }
-    out.put_u8(b'}');
+    out.push(b'}');
 }
 
 /// Reads the header.

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use crate::error::JsonError;
 
+use super::scan::quote_or_escape;
 use super::ser::write_value;
 
 /// Nothing in RocketMQ nests a quarter as deep.
@@ -186,20 +187,33 @@ impl<'a> Parser<'a> {
 
     fn quoted(&mut self, quote: u8) -> Result<Cow<'a, str>, JsonError> {
         self.at += 1;
-        let mut out = Cow::Borrowed("");
-        loop {
-            let start = self.at;
-            let rest = &self.bytes[start..];
-            self.at += rest.iter().position(|byte| *byte == quote || *byte == b'\\').unwrap_or(rest.len());
-            // Quote and backslash are ASCII, so both ends of the run are on a character's edge.
-            out += &self.text[start..self.at];
-            let byte = self.peek()?;
-            self.at += 1;
-            if byte == quote {
-                return Ok(out);
-            }
-            self.escape(out.to_mut())?;
+        let start = self.run(quote);
+        let mut byte = self.peek()?;
+        self.at += 1;
+        if byte == quote {
+            return Ok(start.into());
         }
+        let mut out = start.to_owned();
+        while byte != quote {
+            self.escape(&mut out)?;
+            out.push_str(self.run(quote));
+            byte = self.peek()?;
+            self.at += 1;
+        }
+        Ok(out.into())
+    }
+
+    /// What stands before the next quote or escape; without one, all.
+    fn run(&mut self, quote: u8) -> &'a str {
+        let start = self.at;
+        let rest = &self.bytes[start..];
+        let end = match quote {
+            b'"' => quote_or_escape(rest),
+            quote => rest.iter().position(|byte| *byte == quote || *byte == b'\\'),
+        };
+        self.at += end.unwrap_or(rest.len());
+        // Quote and backslash are ASCII, so both ends of the run are on a character's edge.
+        &self.text[start..self.at]
     }
 
     fn escape(&mut self, out: &mut String) -> Result<(), JsonError> {

@@ -1,6 +1,5 @@
 //! Values to text, in fastjson's dialect or strictly.
 
-use bytes::BufMut;
 use serde::Serialize;
 use serde::ser::{
     SerializeMap, SerializeSeq, SerializeStruct, SerializeStructVariant, SerializeTuple, SerializeTupleStruct,
@@ -8,6 +7,7 @@ use serde::ser::{
 };
 
 use super::parse::Value;
+use super::scan::to_be_escaped;
 use crate::error::JsonError;
 
 /// Which text to make.
@@ -32,57 +32,43 @@ pub(super) fn write<T: Serialize + ?Sized>(value: &T, style: Style) -> Result<Ve
 }
 
 /// Appends a decimal number without formatting machinery: headers are written a hundred thousand times a second.
-pub(crate) fn write_number(value: i64, out: &mut impl BufMut) {
-    out.put_slice(itoa::Buffer::new().format(value).as_bytes());
+pub(crate) fn write_number(value: i64, out: &mut Vec<u8>) {
+    out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
 }
 
-/// Bytes that do not stand for themselves in a text.
-const ESCAPED: [bool; 256] = {
-    let mut escaped = [false; 256];
-    let mut byte = 0;
-    while byte < 0x20 {
-        escaped[byte] = true;
-        byte += 1;
-    }
-    escaped[b'"' as usize] = true;
-    escaped[b'\\' as usize] = true;
-    escaped[0x7F] = true;
-    escaped
-};
-
-/// Appends a quoted text; control characters, quote and backslash escaped, the rest as it is.
-pub(crate) fn write_text(text: &str, out: &mut impl BufMut) {
-    out.put_u8(b'"');
-    let bytes = text.as_bytes();
+/// Appends a quoted text, which is UTF-8; control characters, quote and backslash escaped, the rest as it is.
+pub(crate) fn write_text(text: impl AsRef<[u8]>, out: &mut Vec<u8>) {
+    out.push(b'"');
+    let bytes = text.as_ref();
     let mut plain_from = 0;
-    while let Some(run) = bytes[plain_from..].iter().position(|byte| ESCAPED[usize::from(*byte)]) {
+    while let Some(run) = to_be_escaped(&bytes[plain_from..]) {
         let at = plain_from + run;
-        out.put_slice(&bytes[plain_from..at]);
+        out.extend_from_slice(&bytes[plain_from..at]);
         plain_from = at + 1;
         write_escape(bytes[at], out);
     }
-    out.put_slice(&bytes[plain_from..]);
-    out.put_u8(b'"');
+    out.extend_from_slice(&bytes[plain_from..]);
+    out.push(b'"');
 }
 
-fn write_escape(byte: u8, out: &mut impl BufMut) {
+fn write_escape(byte: u8, out: &mut Vec<u8>) {
     match byte {
-        b'"' => out.put_slice(b"\\\""),
-        b'\\' => out.put_slice(b"\\\\"),
-        b'\n' => out.put_slice(b"\\n"),
-        b'\r' => out.put_slice(b"\\r"),
-        b'\t' => out.put_slice(b"\\t"),
-        0x08 => out.put_slice(b"\\b"),
-        0x0C => out.put_slice(b"\\f"),
+        b'"' => out.extend_from_slice(b"\\\""),
+        b'\\' => out.extend_from_slice(b"\\\\"),
+        b'\n' => out.extend_from_slice(b"\\n"),
+        b'\r' => out.extend_from_slice(b"\\r"),
+        b'\t' => out.extend_from_slice(b"\\t"),
+        0x08 => out.extend_from_slice(b"\\b"),
+        0x0C => out.extend_from_slice(b"\\f"),
         other => write_unit(u16::from(other), out),
     }
 }
 
-fn write_unit(unit: u16, out: &mut impl BufMut) {
-    out.put_slice(b"\\u");
+fn write_unit(unit: u16, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"\\u");
     for shift in [12, 8, 4, 0] {
         let digit = usize::from(unit >> shift & 0xF);
-        out.put_u8(b"0123456789abcdef"[digit]);
+        out.push(b"0123456789abcdef"[digit]);
     }
 }
 
@@ -109,7 +95,7 @@ pub(super) fn write_value(value: &Value<'_>, out: &mut Vec<u8>) {
         Value::Bool(true) => out.extend_from_slice(b"true"),
         Value::Bool(false) => out.extend_from_slice(b"false"),
         Value::Number(text) => out.extend_from_slice(text.as_bytes()),
-        Value::Text(text) => write_text(text, out),
+        Value::Text(text) => write_text(text.as_bytes(), out),
         Value::Array(elements) => {
             out.push(b'[');
             for (index, element) in elements.iter().enumerate() {

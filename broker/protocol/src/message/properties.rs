@@ -2,11 +2,15 @@
 
 use crate::lossy::lossy;
 use crate::text_map::TextMap;
+use memchr::{memchr, memchr_iter};
 
 /// Ends a name.
 const NAME_END: u8 = 0x01;
 /// Ends a property.
 const PROPERTY_END: u8 = 0x02;
+
+/// A broker adds three properties of its own, of about as many bytes.
+const ADDED_USUAL: usize = 64;
 
 /// Names and values in the order in which they were put or read; putting a name again replaces the value in its place.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -23,16 +27,17 @@ impl Properties {
     /// with an empty name or value are dropped, of equal names the last wins.
     #[must_use]
     pub fn parse(text: &str) -> Self {
-        let mut properties = Self::new();
-        for segment in text.split(char::from(PROPERTY_END)) {
-            if let Some((name, value)) = segment.split_once(char::from(NAME_END))
-                && !name.is_empty()
-                && !value.is_empty()
+        let mut properties = TextMap::over(text, ADDED_USUAL);
+        for (at, segment) in segments(text.as_bytes()) {
+            if let Some(name_bytes) = memchr(NAME_END, segment)
+                && name_bytes > 0
+                && name_bytes + 1 < segment.len()
             {
-                properties.insert(name, value);
+                let name_end = at + name_bytes;
+                properties.insert_part(text, at..name_end, name_end + 1..at + segment.len());
             }
         }
-        properties
+        Self(properties)
     }
 
     /// Reads the stored form; bytes that are not UTF-8 become replacement characters, as in Java.
@@ -118,11 +123,20 @@ impl<N: AsRef<str>, V: AsRef<str>> FromIterator<(N, V)> for Properties {
     }
 }
 
+/// What stands between ends of properties, and where.
+fn segments(stored: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
+    let mut from = 0;
+    memchr_iter(PROPERTY_END, stored).chain([stored.len()]).map(move |end| {
+        let at = std::mem::replace(&mut from, end + 1);
+        (at, &stored[at..end])
+    })
+}
+
 /// The value of one property in the stored form, without building a table; of equal names the last wins.
 #[must_use]
 pub fn find<'a>(stored: &'a [u8], name: &str) -> Option<&'a [u8]> {
     let mut found = None;
-    for segment in stored.split(|byte| *byte == PROPERTY_END) {
+    for (_, segment) in segments(stored) {
         if let Some(rest) = segment.strip_prefix(name.as_bytes())
             && let Some((&NAME_END, value)) = rest.split_first()
             && !value.is_empty()

@@ -1,13 +1,11 @@
 //! The JSON header as clients and brokers of RocketMQ write it: compact, with double quotes and the escapes of JSON. Nearly every frame has one, and it is
-//! read in one pass. Whatever looks otherwise is left to the reader that takes all that Java takes; both read the same from the same
+//! read in one pass, its fields without a copy of each. Whatever looks otherwise is left to the reader that takes all that Java takes; both read the same from the same
 //! bytes.
-
-use std::borrow::Cow;
-
-use memchr::memchr2;
 
 use super::super::{Command, ExtFields, Flag, Language};
 use super::java_command;
+use crate::json::quote_or_escape;
+use std::ops::Range;
 
 /// The properties of a message have separators that are escaped, and about as many bytes.
 const ESCAPED_USUAL: usize = 192;
@@ -17,15 +15,15 @@ pub(super) fn read(header: &str) -> Option<Command> {
     let mut command = java_command();
     let mut cursor = Cursor { header, at: 0 };
     cursor.members(|key, cursor| {
-        match &*key {
-            "code" => command.code = cursor.number()?,
-            "extFields" => command.ext_fields = fields(cursor)?,
-            "flag" => command.flag = Flag(cursor.number()?),
-            "language" => command.language = Language::from_name(&cursor.text()?),
-            "opaque" => command.opaque = cursor.number()?,
-            "remark" => command.remark = Some(cursor.text()?.into_owned()),
-            "serializeTypeCurrentRPC" => drop(cursor.text()?),
-            "version" => command.version = cursor.number()?,
+        match &header.as_bytes()[key] {
+            b"code" => command.code = cursor.number()?,
+            b"extFields" => command.ext_fields = fields(cursor)?,
+            b"flag" => command.flag = Flag(cursor.number()?),
+            b"language" => command.language = Language::from_name(&cursor.text()?),
+            b"opaque" => command.opaque = cursor.number()?,
+            b"remark" => command.remark = Some(cursor.text()?),
+            b"serializeTypeCurrentRPC" => drop(cursor.value()?),
+            b"version" => command.version = cursor.number()?,
             _ => return None,
         }
         Some(())
@@ -34,12 +32,24 @@ pub(super) fn read(header: &str) -> Option<Command> {
 }
 
 fn fields(cursor: &mut Cursor<'_>) -> Option<ExtFields> {
-    let mut fields = ExtFields::with_room(cursor.header.len() - cursor.at);
+    let header = cursor.header;
+    let mut fields = ExtFields::over(header, ESCAPED_USUAL);
     cursor.members(|key, cursor| {
-        fields.insert(key, cursor.text()?);
+        match cursor.value()? {
+            Text::Plain(value) => fields.insert_part(header, key, value),
+            Text::Escaped(value) => fields.insert(&header[key], value),
+        }
         Some(())
     })?;
     Some(fields)
+}
+
+/// A text of the header.
+enum Text {
+    /// Stands there.
+    Plain(Range<usize>),
+    /// Stands there in other words.
+    Escaped(String),
 }
 
 struct Cursor<'a> {
@@ -47,16 +57,19 @@ struct Cursor<'a> {
     at: usize,
 }
 
-impl<'a> Cursor<'a> {
-    fn members(&mut self, mut member: impl FnMut(Cow<'a, str>, &mut Self) -> Option<()>) -> Option<()> {
+impl Cursor<'_> {
+    /// Reads an object. A key is told by where it stands; one with an escape is not plain.
+    #[inline]
+    fn members(&mut self, mut member: impl FnMut(Range<usize>, &mut Self) -> Option<()>) -> Option<()> {
         self.skip(b'{')?;
         if self.skip(b'}').is_some() {
             return Some(());
         }
         loop {
-            let key = self.text()?;
+            let key = self.run()?;
+            self.skip(b'"')?;
             // fastjson's mark of a member that stands for another one.
-            if key == "$ref" {
+            if &self.header.as_bytes()[key.clone()] == b"$ref" {
                 return None;
             }
             self.skip(b':')?;
@@ -76,30 +89,43 @@ impl<'a> Cursor<'a> {
     }
 
     #[inline]
-    fn text(&mut self) -> Option<Cow<'a, str>> {
-        self.skip(b'"')?;
+    fn value(&mut self) -> Option<Text> {
         let start = self.run()?;
-        if self.skip(b'"').is_some() {
-            return Some(Cow::Borrowed(start));
+        match self.skip(b'"') {
+            Some(()) => Some(Text::Plain(start)),
+            None => self.escaped(start).map(Text::Escaped),
         }
+    }
+
+    fn text(&mut self) -> Option<String> {
+        Some(match self.value()? {
+            Text::Plain(range) => self.header[range].to_owned(),
+            Text::Escaped(text) => text,
+        })
+    }
+
+    /// A text that begins so and then has an escape.
+    fn escaped(&mut self, start: Range<usize>) -> Option<String> {
         let mut text = String::with_capacity(start.len() + ESCAPED_USUAL);
-        text.push_str(start);
+        text.push_str(&self.header[start]);
         loop {
             text.push(self.escape()?);
-            text.push_str(self.run()?);
+            let from = self.at;
+            self.at += quote_or_escape(&self.header.as_bytes()[from..])?;
+            text.push_str(&self.header[from..self.at]);
             if self.skip(b'"').is_some() {
-                return Some(Cow::Owned(text));
+                return Some(text);
             }
         }
     }
 
-    /// What stands before the next quote or escape.
+    /// A quote, and what stands before the next quote or escape.
     #[inline]
-    fn run(&mut self) -> Option<&'a str> {
-        let rest = &self.header[self.at..];
-        let end = memchr2(b'"', b'\\', rest.as_bytes())?;
-        self.at += end;
-        Some(&rest[..end])
+    fn run(&mut self) -> Option<Range<usize>> {
+        self.skip(b'"')?;
+        let from = self.at;
+        self.at += quote_or_escape(&self.header.as_bytes()[from..])?;
+        Some(from..self.at)
     }
 
     /// The escapes that JSON has and a properties' separator needs. A half of a surrogate pair is left to the other reader.
@@ -107,9 +133,8 @@ impl<'a> Cursor<'a> {
         let rest = &self.header.as_bytes()[self.at..];
         let (length, character) = match rest.get(1)? {
             b'u' => {
-                let digits = std::str::from_utf8(rest.get(2..6)?).ok()?;
-                let is_plain = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
-                (6, char::from_u32(u32::from_str_radix(digits, 16).ok().filter(|_| is_plain)?)?)
+                let digit = |code, digit: &u8| Some(code << 4 | char::from(*digit).to_digit(16)?);
+                (6, char::from_u32(rest.get(2..6)?.iter().try_fold(0, digit)?)?)
             }
             b'n' => (2, '\n'),
             b'r' => (2, '\r'),
@@ -124,14 +149,15 @@ impl<'a> Cursor<'a> {
     /// Up to nine digits: a longer number may be too large, and an empty one is none.
     fn number(&mut self) -> Option<i32> {
         let is_negative = self.skip(b'-').is_some();
-        let rest = &self.header.as_bytes()[self.at..];
-        let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-        if !(1..=9).contains(&digits) {
-            return None;
+        let (from, mut number) = (self.at, 0);
+        while let Some(byte @ b'0'..=b'9') = self.header.as_bytes().get(self.at) {
+            if self.at - from == 9 {
+                return None;
+            }
+            number = number * 10 + i32::from(byte - b'0');
+            self.at += 1;
         }
-        self.at += digits;
-        let number = rest[..digits].iter().fold(0, |number, digit| number * 10 + i32::from(digit - b'0'));
-        Some(if is_negative { -number } else { number })
+        (self.at > from).then_some(if is_negative { -number } else { number })
     }
 }
 
