@@ -29,6 +29,7 @@ pub mod code;
 pub mod error;
 pub mod frame;
 pub mod header;
+mod hex;
 pub mod json;
 mod lossy;
 pub mod message;

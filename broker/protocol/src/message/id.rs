@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 
 use crate::error::IdError;
+use crate::hex::upper;
 use crate::offset::PhysicalOffset;
 
 /// Address of the broker that stored a message, and the message's place in its log. As text: upper-case hexadecimal of IP, port as
@@ -27,12 +28,22 @@ impl MessageId {
 
 impl fmt::Display for MessageId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.host.ip() {
-            IpAddr::V4(ip) => write!(f, "{:08X}", ip.to_bits())?,
-            IpAddr::V6(ip) => write!(f, "{:032X}", ip.to_bits())?,
-        }
-        write!(f, "{:08X}{:016X}", self.host.port(), self.offset.0)
+        let mut bytes = [0; 28];
+        let host_bytes = match self.host.ip() {
+            IpAddr::V4(ip) => put(&mut bytes, 0, &ip.octets()),
+            IpAddr::V6(ip) => put(&mut bytes, 0, &ip.octets()),
+        };
+        let port_end = put(&mut bytes, host_bytes, &u32::from(self.host.port()).to_be_bytes());
+        let end = put(&mut bytes, port_end, &self.offset.0.to_be_bytes());
+        f.write_str(upper(&bytes[..end], &mut [0; 56]))
     }
+}
+
+/// Copies `part` to `at` and returns its end.
+fn put(bytes: &mut [u8], at: usize, part: &[u8]) -> usize {
+    let end = at + part.len();
+    bytes[at..end].copy_from_slice(part);
+    end
 }
 
 impl FromStr for MessageId {

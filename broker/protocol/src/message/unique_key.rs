@@ -1,6 +1,6 @@
 //! Unique keys: which producer process, when, and a counter.
 
-use std::fmt::Write as _;
+use crate::hex::upper;
 use std::net::IpAddr;
 
 /// Makes a producer's unique keys. Pure: time and counter are arguments, so a run in the simulator repeats.
@@ -17,11 +17,7 @@ impl UniqueKeyMaker {
     #[must_use]
     pub fn new(ip: IpAddr, process_id: u32, salt: u32) -> Self {
         let mut prefix = String::with_capacity(44);
-        let mut put = |bytes: &[u8]| {
-            for byte in bytes {
-                write!(prefix, "{byte:02X}").expect("writing to a string cannot fail");
-            }
-        };
+        let mut put = |bytes: &[u8]| prefix.push_str(upper(bytes, &mut [0; 32]));
         match ip {
             IpAddr::V4(ip) => put(&ip.octets()),
             IpAddr::V6(ip) => put(&ip.octets()),
@@ -37,7 +33,12 @@ impl UniqueKeyMaker {
         let since_month = now_ms.saturating_sub(month_start_ms(now_ms));
         // A month has fewer milliseconds than 32 bits hold.
         let since_month = u32::try_from(since_month).unwrap_or(0);
-        format!("{}{since_month:08X}{counter:04X}", self.prefix)
+        let mut key = String::with_capacity(self.prefix.len() + 12);
+        key.push_str(&self.prefix);
+        let mut room = [0; 8];
+        key.push_str(upper(&since_month.to_be_bytes(), &mut room));
+        key.push_str(upper(&counter.to_be_bytes(), &mut room));
+        key
     }
 }
 
