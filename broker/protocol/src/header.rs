@@ -122,7 +122,7 @@ impl FieldValue for i32 {
         fields.insert_number(key, i64::from(*self));
     }
     fn from_text(text: &str) -> Option<Self> {
-        text.trim().parse().ok()
+        number(text)
     }
 }
 
@@ -132,8 +132,13 @@ impl FieldValue for i64 {
         fields.insert_number(key, *self);
     }
     fn from_text(text: &str) -> Option<Self> {
-        text.trim().parse().ok()
+        number(text)
     }
+}
+
+/// A number between spaces. Nearly none has any, so they are looked for only where it cannot be read.
+fn number<T: std::str::FromStr>(text: &str) -> Option<T> {
+    text.parse().or_else(|_| text.trim().parse()).ok()
 }
 
 impl FieldValue for bool {

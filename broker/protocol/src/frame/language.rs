@@ -79,7 +79,12 @@ impl Language {
     /// The language with this name in any case; one that we do not know becomes [`Language::Other`].
     #[must_use]
     pub fn from_name(name: &str) -> Self {
-        Self::ALL.into_iter().find(|language| language.name().eq_ignore_ascii_case(name)).unwrap_or(Self::Other)
+        match name {
+            "RUST" => Self::Rust,
+            "JAVA" => Self::Java,
+            // Nearly all peers are one of these two; the others are looked for one by one.
+            _ => Self::ALL.into_iter().find(|known| known.name().eq_ignore_ascii_case(name)).unwrap_or(Self::Other),
+        }
     }
 }
 
