@@ -101,16 +101,15 @@ fn decode(body: Bytes) -> Result<Vec<StoredMessage>, CallError> {
     /// A body that claims to be larger than this stays as it is.
     const BODY_BYTES_MAX: usize = 64 << 20;
     let mut messages = Vec::new();
-    for message in decode_all(body)? {
-        let plain = message.clone().decompressed(BODY_BYTES_MAX).unwrap_or_else(|error| {
+    for mut message in decode_all(body)? {
+        if let Err(error) = message.decompress(BODY_BYTES_MAX) {
             // The queue must go on; the flag tells the listener that the body is still compressed.
             warn!(topic = %message.topic, offset = %message.queue_offset, %error, "body left compressed");
-            message
-        });
-        if plain.sys_flag.has(SysFlag::INNER_BATCH | SysFlag::NEED_UNWRAP) {
-            messages.extend(unwrap_batch(&plain)?);
+        }
+        if message.sys_flag.has(SysFlag::INNER_BATCH | SysFlag::NEED_UNWRAP) {
+            messages.extend(unwrap_batch(&message)?);
         } else {
-            messages.push(plain);
+            messages.push(message);
         }
     }
     Ok(messages)

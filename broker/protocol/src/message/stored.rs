@@ -65,16 +65,16 @@ impl StoredMessage {
         self.properties.unique_key().map_or_else(|| self.offset_message_id().to_string(), str::to_owned)
     }
 
-    /// The same message with its body plain and the flag saying so.
+    /// Makes the body plain, and the flag say so; after an error the message is as before.
     ///
     /// # Errors
     /// The body is no stream of its algorithm, or larger than the limit.
-    pub fn decompressed(mut self, bytes_max: usize) -> Result<Self, RecordError> {
+    pub fn decompress(&mut self, bytes_max: usize) -> Result<(), RecordError> {
         if self.sys_flag.is_compressed() {
             self.body = compression::decompress(&self.body, self.sys_flag.compression()?, bytes_max)?;
             self.sys_flag = self.sys_flag.without(SysFlag::COMPRESSED);
         }
-        Ok(self)
+        Ok(())
     }
 }
 

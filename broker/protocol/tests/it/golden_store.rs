@@ -65,7 +65,8 @@ fn check_record(log: &Bytes, expected: &Value) {
 }
 
 fn check_message(record: Record, expected: &Value) {
-    let message = StoredMessage::from(record).decompressed(4 << 20).unwrap();
+    let mut message = StoredMessage::from(record);
+    message.decompress(4 << 20).unwrap();
     let id = message.offset_message_id();
     assert_eq!(id.to_string(), expected["offsetMsgId"].as_str().unwrap());
     assert_eq!(id.to_string().parse::<MessageId>().unwrap(), id);
