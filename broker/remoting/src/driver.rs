@@ -7,7 +7,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use protocol::{Command, ExtFields, Flag, FrameError, FrameLimits, Language, ResponseCode, Serialization, VERSION};
 use rt::io::{AsyncReadExt, AsyncWriteExt};
 use rt::net::{OwnedReadHalf, OwnedWriteHalf, TcpStream};
-use rt::sync::{CancellationToken, OwnedSemaphorePermit, Semaphore, mpsc};
+use rt::sync::{CancellationToken, OwnedSemaphorePermit, Semaphore, cancelled, mpsc};
 use rt::task::TaskGroup;
 use rt::time::{Duration, Instant, sleep, sleep_until};
 use std::io;
@@ -94,8 +94,8 @@ impl Driver {
         let mut writer = pin!(Writer { connection: &connection, frames, write }.run(&finish));
         let reader = Reader { connection: &connection, handler, requests: &requests, in_flight: &in_flight };
         rt::select! {
-            () = connection.0.kill.cancelled() => return CloseReason::Local,
-            () = connection.0.drain.cancelled() => {}
+            () = cancelled(&connection.0.kill) => return CloseReason::Local,
+            () = cancelled(&connection.0.drain) => {}
             reason = reader.run(read) => return reason,
             reason = &mut writer => return reason,
             () = idle(&connection) => return CloseReason::Idle,
@@ -331,9 +331,10 @@ impl Writer<'_> {
     async fn run(mut self, finish: &CancellationToken) -> CloseReason {
         let mut small = BytesMut::new();
         let mut batch = Vec::new();
+        let mut finished = pin!(cancelled(finish));
         loop {
             let first = rt::select! {
-                () = finish.cancelled(), if !self.frames.is_closed() => {
+                () = &mut finished, if !self.frames.is_closed() => {
                     self.frames.close();
                     continue;
                 }

@@ -8,7 +8,7 @@ use bytes::BytesMut;
 use protocol::PhysicalOffset;
 use rt::io::{AsyncReadExt, AsyncWriteExt};
 use rt::net::{OwnedReadHalf, OwnedWriteHalf, TcpListener, TcpStream};
-use rt::sync::{CancellationToken, Notify};
+use rt::sync::{CancellationToken, Notify, cancelled};
 use rt::task::TaskGroup;
 use rt::time::{Duration, Instant, sleep, sleep_until, timeout as within};
 use std::collections::BTreeMap;
@@ -291,8 +291,8 @@ impl Shared {
         info!(slave = %stream.addr, "slave connected");
         let (read, write) = socket.into_split();
         let fault = rt::select! {
-            () = self.stop.cancelled() => StreamFault::Stopped,
-            () = stream.replaced.cancelled() => StreamFault::Replaced,
+            () = cancelled(&self.stop) => StreamFault::Stopped,
+            () = cancelled(&stream.replaced) => StreamFault::Replaced,
             fault = self.reports(&stream, read) => fault,
             fault = self.transfers(&stream, write) => fault,
         };

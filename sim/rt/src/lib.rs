@@ -28,6 +28,7 @@ mod sim;
 #[cfg(madsim)]
 use sim as half;
 
+mod cancelled;
 mod durable;
 mod keep_alive;
 mod open_options;
@@ -80,13 +81,15 @@ pub mod io {
 }
 
 /// Channels, locks and tokens: tokio's runtime-free ones, the same in both halves (but for `watch`, whose waiters tokio wakes in a
-/// random order).
+/// random order), and [`cancelled`](sync::cancelled), a cheaper wait for a token.
 pub mod sync {
     pub use tokio::sync::{
         Mutex, MutexGuard, Notify, OnceCell, OwnedSemaphorePermit, RwLock, Semaphore, SemaphorePermit, TryAcquireError,
         broadcast, mpsc, oneshot,
     };
     pub use tokio_util::sync::{CancellationToken, DropGuard};
+
+    pub use crate::cancelled::cancelled;
 
     #[cfg(madsim)]
     pub use crate::sim::watch;

@@ -6,6 +6,7 @@ use crate::process_queue::FlowLimits;
 use crate::pull::{self, Pulled, Status};
 use protocol::QueueOffset;
 use protocol::body::SubscriptionData;
+use rt::sync::cancelled;
 use rt::time::sleep;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +26,7 @@ pub(crate) fn spawn(core: &Arc<Core>, ticket: Ticket, begin: Begin) {
     let (core, ended) = (Arc::clone(core), ticket.ended.clone());
     core.clone().tasks.spawn(async move {
         rt::select! {
-            () = ended.cancelled() => {}
+            () = cancelled(&ended) => {}
             () = run(&core, &ticket, begin) => {}
         }
     });

@@ -5,7 +5,7 @@ use crate::consumer::core::Core;
 use crate::consumer::{ConsumeContext, ConsumeOutcome};
 use protocol::message::{is_retry_topic, property};
 use protocol::{QueueOffset, StoredMessage};
-use rt::sync::Semaphore;
+use rt::sync::{Semaphore, cancelled};
 use rt::time::sleep;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -58,7 +58,7 @@ impl Jobs {
 pub(crate) async fn worker(core: Arc<Core>) {
     let ended = core.tasks.token().clone();
     rt::select! {
-        () = ended.cancelled() => {}
+        () = cancelled(&ended) => {}
         () = async {
             while let Some(job) = core.jobs.next().await {
                 core.consume(job).await;
