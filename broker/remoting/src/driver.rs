@@ -169,7 +169,8 @@ impl Reader<'_> {
     async fn run(self, mut read: OwnedReadHalf) -> CloseReason {
         let limit = u32::try_from(self.connection.0.limits.frame_bytes_max).expect("checked with the configuration");
         let limits = FrameLimits { frame_bytes_max: limit };
-        let mut buffer = BytesMut::new();
+        // With the first frame's bytes still in front there is to be room for another read.
+        let mut buffer = BytesMut::with_capacity(2 * READ_BYTES);
         let mut first = true;
         loop {
             buffer.reserve(READ_BYTES);
@@ -371,7 +372,7 @@ impl Writer<'_> {
                 self.write_all(small).await?;
                 small.clear();
             }
-            if queued.frame.len() > WRITE_BYTES / 2 {
+            if batch.len() == 1 || queued.frame.len() > WRITE_BYTES / 2 {
                 self.write_all(small).await?;
                 small.clear();
                 self.write_all(&queued.frame).await?;
