@@ -15,7 +15,8 @@ const BLOCK: usize = 32;
 #[derive(Debug)]
 pub(super) struct Due {
     of_node: Table<Cell<u64>>,
-    nodes_max: usize,
+    /// Nodes from here on have never had a timer.
+    nodes: Cell<usize>,
     of_block: Vec<Cell<u64>>,
 }
 
@@ -23,13 +24,13 @@ impl Due {
     /// For that many nodes, none of which has a timer.
     pub(super) fn new(nodes_max: usize) -> Due {
         let of_node = Table::new(nodes_max, || Cell::new(NEVER));
-        Due { of_node, nodes_max, of_block: vec![Cell::new(NEVER); nodes_max.div_ceil(BLOCK)] }
+        Due { of_node, nodes: Cell::new(0), of_block: vec![Cell::new(NEVER); nodes_max.div_ceil(BLOCK)] }
     }
 
     /// Sets when the node's next timer fires; [`NEVER`]: it has none.
     #[inline]
     pub(super) fn set(&self, node: NodeId, at: u64) {
-        let index = node.index();
+        let index = self.index(node);
         let before = self.of_node.at(index).replace(at);
         let block = &self.of_block[index / BLOCK];
         if at <= block.get() {
@@ -42,7 +43,7 @@ impl Due {
     /// As [`set`](Self::set), if it comes sooner than what was known.
     #[inline]
     pub(super) fn set_sooner(&self, node: NodeId, at: u64) {
-        let index = node.index();
+        let index = self.index(node);
         let due = self.of_node.at(index);
         if at < due.get() {
             due.set(at);
@@ -68,8 +69,15 @@ impl Due {
         }
     }
 
+    #[inline]
+    fn index(&self, node: NodeId) -> usize {
+        let index = node.index();
+        self.nodes.set(self.nodes.get().max(index + 1));
+        index
+    }
+
     fn least(&self, block: usize) -> u64 {
-        let nodes = nodes_of(block).take_while(|index| *index < self.nodes_max);
+        let nodes = nodes_of(block).take_while(|index| *index < self.nodes.get());
         nodes.map(|index| self.of_node.at(index).get()).min().unwrap_or(NEVER)
     }
 }

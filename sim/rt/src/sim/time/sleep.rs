@@ -64,7 +64,16 @@ impl Sleep {
         // After the run nothing is left, and when its incarnation ended all its timers were thrown away.
         let Some(world) = try_world() else { return };
         let node = world.at(self.node);
-        if node.incarnation.get() == self.incarnation && node.timers.borrow_mut().cancel(key) {
+        if node.incarnation.get() != self.incarnation {
+            return;
+        }
+        let is_new_first = {
+            let mut timers = node.timers.borrow_mut();
+            let first = timers.next_deadline();
+            timers.cancel(key) && timers.next_deadline() != first
+        };
+        // Most timers are time-outs far behind the node's next timer.
+        if is_new_first {
             world.refresh_timers(node);
         }
     }
