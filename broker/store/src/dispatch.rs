@@ -67,8 +67,8 @@ pub(crate) enum DispatchError {
 /// What became of one record.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Placed {
-    /// It has a new entry.
-    Added,
+    /// It has a new entry, with this code of its tags.
+    Added { tags_code: i64 },
     /// It has none, or had it before.
     Nothing,
     /// Entries before it are missing in its queue, which has `expected` so far.
@@ -90,9 +90,10 @@ pub(crate) fn place(
         return (Placed::Nothing, None);
     }
     let queue = queues.get_or_create(facts.topic, facts.queue_id());
-    let entry = Entry { physical: facts.physical(), size: facts.size(), tags_code: facts.tags_code(delay_levels_ms) };
+    let tags_code = facts.tags_code(delay_levels_ms);
+    let entry = Entry { physical: facts.physical(), size: facts.size(), tags_code };
     let placed = match queue.push(facts.queue_offset(), entry) {
-        Push::Added => Placed::Added,
+        Push::Added => Placed::Added { tags_code },
         Push::Known => Placed::Nothing,
         Push::Gap { expected } => Placed::Gap { expected, offset: facts.queue_offset() },
     };
@@ -207,14 +208,12 @@ impl Store {
             }
             placed = place(&self.queues, facts, delay_levels).0;
         }
-        if placed != Placed::Added {
-            return Ok(());
-        }
+        let Placed::Added { tags_code } = placed else { return Ok(()) };
         dispatcher.arrivals.push(Arrival {
             topic: Arc::clone(&queue.topic),
             queue_id: queue.queue_id,
             queue_offset: facts.queue_offset(),
-            tags_code: facts.tags_code(delay_levels),
+            tags_code,
             store_timestamp: facts.store_timestamp(),
             physical: facts.physical(),
             size: u32::try_from(facts.size()).expect("sizes are positive"),
