@@ -33,6 +33,8 @@ pub const CONFIGURATIONS: &[&str] = &["usual", "careful"];
 pub struct Machines {
     nodes: BTreeMap<String, NodeId>,
     addresses: BTreeMap<String, IpAddr>,
+    /// Where a broker listens, by node name: asked for with each request of the observer.
+    broker_addresses: BTreeMap<String, String>,
 }
 
 impl Machines {
@@ -44,7 +46,9 @@ impl Machines {
         let mut by_node = BTreeMap::new();
         for name in names.chain(plan.clients.producer_names()).chain(clients) {
             let node = rt::world::add_node(&name);
-            machines.addresses.insert(name.clone(), rt::world::ip(node));
+            let address = rt::world::ip(node);
+            machines.addresses.insert(name.clone(), address);
+            machines.broker_addresses.insert(name.clone(), format!("{address}:{}", node_config::BROKER_PORT));
             by_node.insert(node, name.clone());
             machines.nodes.insert(name, node);
         }
@@ -72,8 +76,8 @@ impl Machines {
     }
 
     /// `host:port` of a broker node.
-    pub fn broker_address(&self, name: &str) -> String {
-        format!("{}:{}", self.addresses[name], node_config::BROKER_PORT)
+    pub fn broker_address(&self, name: &str) -> &str {
+        &self.broker_addresses[name]
     }
 
     /// What starts a server node with one of its [`CONFIGURATIONS`], now and after each of its ends.

@@ -49,7 +49,7 @@ impl Observer {
     }
 
     async fn broker<H: Header>(&self, node: &str, code: RequestCode, header: &H) -> Option<Command> {
-        self.ask(&self.machines.broker_address(node), Command::request(code, header)).await
+        self.ask(self.machines.broker_address(node), Command::request(code, header)).await
     }
 
     /// Creates the topic at a master; whether it did.
@@ -150,7 +150,7 @@ impl Observer {
     /// Bytes of a broker node's log that its queues do not show yet.
     pub async fn dispatch_behind(&self, node: &str) -> Option<u64> {
         let request = Command::request(RequestCode::GetBrokerRuntimeInfo, &Empty {});
-        let answer = self.ask(&self.machines.broker_address(node), request).await?;
+        let answer = self.ask(self.machines.broker_address(node), request).await?;
         let info: KvTable = protocol::json::from_slice(&answer.body).ok()?;
         info.table.get("dispatchBehindBytes")?.parse().ok()
     }

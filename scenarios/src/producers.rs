@@ -63,7 +63,7 @@ pub fn boot(
                 if rt::world::elapsed() >= end {
                     break;
                 }
-                let key = format!("{name}.{}.{}", message.burst, message.number);
+                let key = [&*name, ".", &message.burst.to_string(), ".", &message.number.to_string()].concat();
                 send(&producer, &name, &key, message.body_bytes, None, &recorder).await;
             }
             producer.shutdown().await;

@@ -191,9 +191,9 @@ fn choose_queue(broker: &Broker, topic: &TopicConfig, asked: i32) -> Result<i32,
 fn own_properties(broker: &Broker, text: Option<&str>) -> Properties {
     let mut properties = Properties::parse(text.unwrap_or(""));
     properties.remove(property::POP_CK);
-    properties.insert(property::MSG_REGION, broker.cluster.region_id.clone());
-    properties.insert(property::TRACE_SWITCH, broker.cluster.trace_on.to_string());
-    properties.insert(property::CLUSTER, broker.cluster.cluster_name.clone());
+    properties.insert(property::MSG_REGION, &broker.cluster.region_id);
+    properties.insert(property::TRACE_SWITCH, if broker.cluster.trace_on { "true" } else { "false" });
+    properties.insert(property::CLUSTER, &broker.cluster.cluster_name);
     properties
 }
 

@@ -12,10 +12,10 @@
 use crate::evidence::{Evidence, Outage, longest_fault, sends, slaves_of};
 use crate::faults::disk_held;
 use crate::invariant::i4_committed_offsets::recovered_floors;
-use crate::operation::{Ask, Queue};
+use crate::operation::{Ask, Queue, Told};
 use crate::plan::Plan;
 use indexmap::IndexMap;
-use sim::history::Outcome;
+use sim::history::{Operation, Outcome};
 use sim::verdict::{EventId, Violation};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -30,19 +30,19 @@ const READ_TO_DELIVERY_MAX: Duration = Duration::from_secs(40);
 
 /// Judges a finished run.
 pub fn judge(plan: &Plan, evidence: &Evidence) -> Vec<Violation> {
-    let mut violations = stored_copies(evidence);
-    violations.extend(deliveries_again(plan, evidence));
+    let operations = evidence.history.operations();
+    let mut violations = stored_copies(evidence, &operations);
+    violations.extend(deliveries_again(plan, evidence, &operations));
     violations
 }
 
-fn stored_copies(evidence: &Evidence) -> Vec<Violation> {
+fn stored_copies(evidence: &Evidence, operations: &[Operation<'_, Ask, Told>]) -> Vec<Violation> {
     let mut copies: IndexMap<&str, u32> = IndexMap::new();
     for message in evidence.queues.values().flat_map(|contents| &contents.messages) {
         *copies.entry(&message.key).or_default() += 1;
     }
-    let operations = evidence.history.operations();
     let mut violations = Vec::new();
-    for send in sends(&operations) {
+    for send in sends(operations) {
         let allowed = match (&send.stored, &send.operation.outcome) {
             (Some(stored), _) => 1 + stored.other_copies_max,
             (None, Outcome::Fail(_)) => 0,
@@ -66,10 +66,9 @@ struct Delivery<'a> {
     key: &'a str,
 }
 
-fn deliveries_again(plan: &Plan, evidence: &Evidence) -> Vec<Violation> {
-    let operations = evidence.history.operations();
+fn deliveries_again(plan: &Plan, evidence: &Evidence, operations: &[Operation<'_, Ask, Told>]) -> Vec<Violation> {
     let mut by_queue: BTreeMap<(&str, &Queue), Vec<Delivery<'_>>> = BTreeMap::new();
-    for operation in &operations {
+    for operation in operations {
         let Ask::Consume { group, queue, offset, key, reconsume_times: 0 } = operation.input else { continue };
         let delivery = Delivery {
             at: operation.invoked_at,
