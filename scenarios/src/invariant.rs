@@ -1,4 +1,4 @@
-//! The oracle: one property a file, named as in the literature of the project (I1 … I13, L1 … L3), each stated per durability mode
+//! The oracle: one property a file, named as in the literature of the project (I1 … I14, L1 … L3), each stated per durability mode
 //! so that it says exactly what may be lost or repeated, and why.
 //!
 //! A *safety* invariant judges the evidence when the run is over. A *liveness* invariant says of one look at the cluster what is
@@ -10,6 +10,7 @@ use sim::verdict::Violation;
 
 pub mod i11_replicas_agree;
 pub mod i13_routes_agree;
+pub mod i14_no_end_without_a_cause;
 pub mod i1_acknowledged_survives;
 pub mod i2_no_excess_copies;
 pub mod i3_queue_order;
@@ -32,6 +33,7 @@ pub const SAFETY: &[(&str, Judge)] = &[
     (i3_queue_order::NAME, i3_queue_order::judge),
     (i4_committed_offsets::NAME, i4_committed_offsets::judge),
     (i11_replicas_agree::NAME, i11_replicas_agree::judge),
+    (i14_no_end_without_a_cause::NAME, i14_no_end_without_a_cause::judge),
 ];
 
 /// The liveness invariants: stable name and what is unmet.

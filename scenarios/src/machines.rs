@@ -2,6 +2,7 @@
 
 use crate::disk_losses::STORE_REPLACED;
 use crate::evidence::{POWER_LOST, PROCESS_ENDED, STARTED, SYNC_FAILED};
+use crate::invariant::i14_no_end_without_a_cause::GAVE_UP;
 use crate::node_config;
 use crate::operation::Recorder;
 use crate::plan::{Cluster, Flush, Plan};
@@ -157,7 +158,7 @@ async fn supervise(role: Role, config: Config, name: String, is_slave: bool, rec
         recorder.node(&name, PROCESS_ENDED);
         let Err(error) = result else { return };
         tracing::warn!(%error, "server gave up");
-        recorder.node(&name, &format!("gave up: {error}"));
+        recorder.node(&name, &format!("{GAVE_UP}{error}"));
         if failed_syncs(node) > before {
             recorder.node(&name, SYNC_FAILED);
         }

@@ -4,6 +4,8 @@ use super::{LIVENESS, judge};
 use crate::evidence::{Evidence, LogCopy, QueueContents, Snapshot, StoredKey};
 use crate::operation::{Ask, Queue, Told};
 use crate::plan::{Clients, Cluster, Consumer, Flush, Model, Network, Plan, Policy, Replication, Schedule};
+use sim::fault::disk_full::DiskFull;
+use sim::fault::{Fault, Kind, Moment};
 use sim::history::{Event, OperationId, What};
 use std::time::Duration;
 
@@ -410,4 +412,20 @@ fn an_unmet_liveness_invariant_is_a_violation_that_says_how_long_was_waited() {
     story.evidence.unmet.insert("L1 masters serve", vec!["broker-a has not answered SEND_OK".into()]);
     let violations = judge(&plan(Flush::Sync, Replication::Async), &story.evidence);
     insta::assert_snapshot!(violations[0].to_string(), @r#""L1 masters serve": 120 s after the faults were healed: broker-a has not answered SEND_OK"#);
+}
+
+#[test]
+fn i14_a_server_ends_by_itself_only_for_its_disk() {
+    let story = || Story::default().node(20.0, "broker-a", "gave up: the store is poisoned");
+    let mut plan = plan(Flush::Sync, Replication::Async);
+    assert_eq!(story().verdict(&plan), ["I14 no end without a cause"]);
+    let on = |node: &str| Fault {
+        fault: Kind::DiskFull(DiskFull { node: node.into() }),
+        start: Moment::At(seconds(10.0)),
+        lasts: seconds(5.0),
+    };
+    plan.faults = vec![on("broker-a-slave-1")];
+    assert_eq!(story().verdict(&plan), ["I14 no end without a cause"]);
+    plan.faults = vec![on("broker-a")];
+    assert_eq!(story().verdict(&plan), CLEAN);
 }

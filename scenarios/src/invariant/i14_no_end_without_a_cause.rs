@@ -1,0 +1,48 @@
+//! I14: a server does not give up by itself, but for what happened to its own disk.
+//!
+//! A service manager starts it again, and most of what it was in the middle of heals, so no other invariant need notice: a slave
+//! that ends at each torn frame still has the whole log in the end. What its disk refused, lost or changed is a cause, and so is a
+//! process that may open no more files.
+
+use crate::evidence::Evidence;
+use crate::plan::Plan;
+use sim::fault::Kind;
+use sim::history::What;
+use sim::verdict::Violation;
+
+/// Stable name.
+pub const NAME: &str = "I14 no end without a cause";
+
+/// How the event of a server that gives up begins; its reason follows.
+pub const GAVE_UP: &str = "gave up: ";
+
+/// Judges a finished run.
+pub fn judge(plan: &Plan, evidence: &Evidence) -> Vec<Violation> {
+    let events = evidence.history.events.iter().filter_map(|event| match &event.what {
+        What::Node { node, event: what } => Some((event.at, node, what.strip_prefix(GAVE_UP)?)),
+        _ => None,
+    });
+    let unexcused = events.filter(|(_, node, _)| !plan.faults.iter().any(|fault| touches_disk(&fault.fault, node)));
+    let told = |(at, node, reason): (std::time::Duration, &String, &str)| {
+        Violation::new(NAME, format!("{node} gave up at {:.3} s: {reason}", at.as_secs_f64()))
+    };
+    unexcused.map(told).collect()
+}
+
+/// Whether the fault may make an operation on this node's disk fail, or change what is on it.
+fn touches_disk(kind: &Kind, node: &str) -> bool {
+    let touches = matches!(
+        kind,
+        Kind::DiskFull(_)
+            | Kind::DiskFails(_)
+            | Kind::WipedDisk(_)
+            | Kind::ClonedDisk(_)
+            | Kind::LatentSectorError(_)
+            | Kind::BitRot(_)
+            | Kind::MisdirectedWrite(_)
+            | Kind::StaleRead(_)
+            | Kind::OpenFiles(_)
+            | Kind::Quota(_)
+    );
+    touches && kind.nodes().contains(&node)
+}
