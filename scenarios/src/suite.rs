@@ -6,6 +6,7 @@ pub mod failover;
 pub mod hostile;
 pub mod progress;
 pub mod rebalance;
+pub mod service;
 pub mod sweep;
 
 /// Everything that `cargo sim` and the tests can run.
@@ -14,5 +15,5 @@ pub fn registry() -> Registry {
         .with(failover::NothingPromisedIsLost)
         .with(hostile::NothingPromisedIsLost)
         .with(rebalance::MembersComeAndGo);
-    progress::register(registry).with(sweep::EachCrashPoint)
+    service::register(progress::register(registry).with(sweep::EachCrashPoint))
 }

@@ -13,6 +13,7 @@ mod progress;
 mod rare_choices;
 mod rebalance;
 mod seeds;
+mod service;
 mod sweep;
 mod tidy;
 
