@@ -69,6 +69,7 @@ pub mod world {
     pub use crate::sim::policy::Policy;
     pub use crate::sim::probes::{Buggify, ProbeReport, Sometimes};
     pub use crate::sim::run::{run, run_test, run_test_with};
+    pub use crate::sim::sight::{Fate, Flow, Sight, look_on};
     pub use crate::sim::trace::{Checkpoint, Event, TraceEvent};
 }
 

@@ -11,6 +11,7 @@
 //! | `crash.rs` | the one synchronous function that ends a node; crash points |
 //! | `net.rs`, `fs.rs` | the network and the disks |
 //! | `rand.rs`, `probes.rs`, `trace.rs`, `finding.rs` | entropy, marks, the hash over every event, what a panic becomes |
+//! | `sight.rs` | what an onlooker is told, if there is one |
 //! | `interpose.rs`, `watch.rs` | clock and entropy of dependencies; tokio's one channel with a random order |
 //! | `run.rs`, `control.rs` | starting a world; the public control surface `rt::world` |
 //!
@@ -35,6 +36,7 @@ pub(crate) mod policy;
 pub(crate) mod probes;
 pub(crate) mod rand;
 pub(crate) mod run;
+pub(crate) mod sight;
 pub(crate) mod signal;
 mod table;
 pub(crate) mod task;

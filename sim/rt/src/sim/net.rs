@@ -17,6 +17,7 @@
 //! | `listener.rs`, `stream.rs`, `halves.rs`, `udp.rs`, `waiters.rs` | what the program holds, and who waits for it |
 //! | `address.rs`, `ports.rs`, `names.rs` | who is meant; TIME_WAIT |
 //! | `config.rs`, `control.rs`, `effects.rs` | knobs, faults, and whether they did anything |
+//! | `show.rs` | what an onlooker sees of packets |
 //! | `sockets.rs` | what a node's programs hold |
 //!
 //! # Invariants
@@ -43,6 +44,7 @@ mod names;
 mod pipe;
 mod ports;
 mod rule;
+mod show;
 mod sockets;
 mod stream;
 mod transmission;

@@ -1,6 +1,7 @@
 //! Spawning, and handles of tasks.
 use super::executor::{Local, drop_future};
 use super::node::NodeId;
+use super::sight::Sight;
 use super::world::{World, try_world, world};
 use std::fmt;
 use std::future::poll_fn;
@@ -48,6 +49,9 @@ pub(super) fn start(world: &World, node: NodeId, future: Local) -> TaskId {
         return TaskId::NONE;
     }
     machine.up.set(true);
+    if world.is_looked_at() && world.executor.tasks_of(node) == 0 {
+        world.show(&Sight::Starts { node });
+    }
     world.executor.insert(world, node, future)
 }
 

@@ -94,6 +94,8 @@ pub(crate) struct World {
     pub(super) timers_due: Due,
     pub(super) on_node_end: RefCell<Vec<super::control::NodeEndHook>>,
     pub(super) on_checkpoint: RefCell<Option<super::control::CheckpointHook>>,
+    pub(super) onlooker: RefCell<Option<super::sight::Onlooker>>,
+    pub(super) looked_at: Cell<bool>,
     /// The streams opened so far; a draw's event names one by its index.
     pub(super) streams: RefCell<Vec<String>>,
     nodes: Table<OnceCell<Box<Node>>>,
@@ -138,6 +140,8 @@ impl World {
             timers_due: Due::new(NODES_MAX),
             on_node_end: RefCell::default(),
             on_checkpoint: RefCell::default(),
+            onlooker: RefCell::default(),
+            looked_at: Cell::new(false),
             streams: RefCell::default(),
             nodes: Table::new(NODES_MAX, OnceCell::new),
             node_count: Cell::new(0),

@@ -28,6 +28,8 @@ mod probes;
 #[cfg(madsim)]
 mod scale;
 #[cfg(madsim)]
+mod sight;
+#[cfg(madsim)]
 mod time;
 #[cfg(madsim)]
 mod watch;

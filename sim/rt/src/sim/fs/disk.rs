@@ -7,6 +7,7 @@ use super::image::PAGE;
 use super::tree::{Tree, errno};
 use crate::sim::node::NodeId;
 use crate::sim::rand::Rng;
+use crate::sim::sight::Sight;
 use crate::sim::trace::Event;
 use crate::sim::world::{Coming, World};
 use std::collections::BTreeMap;
@@ -143,6 +144,9 @@ impl Disk {
         let action = pending.action;
         let abandoned = pending.abandoned;
         let result = self.act(action);
+        if world.is_looked_at() && !matches!(action, Action::Read) {
+            world.show(&Sight::SyncEnds { node: self.node, ticket, ok: result.is_ok() });
+        }
         world.record(Event::Disk, word(8, u64::from(ticket), u64::from(result.is_ok())));
         if abandoned {
             self.pending.remove(&ticket);
@@ -197,6 +201,18 @@ impl Disk {
         self.pending.insert(ticket, pending);
         world.schedule(world.now.get() + wait, Coming::Disk(DiskEvent { node: self.node, ticket }));
         Some(ticket)
+    }
+
+    /// Shows that a sync has begun; one without a ticket has ended too.
+    pub(super) fn show_sync(&self, world: &World, ticket: Option<u32>, path: &str) {
+        if world.is_looked_at() {
+            let at_once = ticket.is_none();
+            let ticket = ticket.unwrap_or(self.next_ticket);
+            world.show(&Sight::SyncBegins { node: self.node, ticket, path });
+            if at_once {
+                world.show(&Sight::SyncEnds { node: self.node, ticket, ok: true });
+            }
+        }
     }
 
     pub(super) fn poll_done(&mut self, ticket: u32, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -347,6 +347,7 @@ fn begin_sync_file(world: &World, disk: &mut Disk, inode: InodeId, path: &str) -
     let action = if struck { Action::Fail { inode, sync: Some(sync) } } else { Action::SyncFile { inode, sync } };
     let latency = disk.sync_latency();
     let ticket = disk.begin(world, action, latency);
+    disk.show_sync(world, ticket, path);
     Ok(Wait::new(world, disk, ticket))
 }
 
@@ -357,6 +358,7 @@ fn begin_sync_directory(world: &World, disk: &mut Disk, inode: InodeId, path: &s
     let action = if struck { Action::Fail { inode, sync: None } } else { Action::SyncDirectory { inode, through } };
     let latency = disk.sync_latency();
     let ticket = disk.begin(world, action, latency);
+    disk.show_sync(world, ticket, path);
     Ok(Wait::new(world, disk, ticket))
 }
 

@@ -13,6 +13,7 @@ use super::rule::{Packet, PacketKind};
 use super::waiters::Waiters;
 use crate::sim::node::NodeId;
 use crate::sim::rand::Rng;
+use crate::sim::sight::Fate;
 use crate::sim::trace::Event;
 use crate::sim::world::World;
 use std::collections::{BTreeMap, VecDeque};
@@ -65,6 +66,13 @@ impl Flight {
         };
         let Flight { from, to, source, destination, .. } = *self;
         Packet { from, to, source, destination, kind, length }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        match &self.load {
+            Load::Bytes(bytes) => bytes,
+            Load::Unreachable => &[],
+        }
     }
 
     /// The answer to it that nobody is there.
@@ -323,8 +331,13 @@ impl Net {
         }
         let later = match self.face(world, &flight.packet()) {
             Departure::Travels(later) => later,
-            Departure::Lost => return,
-            Departure::Rejected => return self.answer_by_firewall(world, &flight),
+            Departure::Lost => {
+                return Net::show_datagram(world, u32::MAX, &flight.packet(), flight.bytes(), Fate::Lost);
+            }
+            Departure::Rejected => {
+                Net::show_datagram(world, u32::MAX, &flight.packet(), flight.bytes(), Fate::Rejected);
+                return self.answer_by_firewall(world, &flight);
+            }
         };
         let duplicate_ppm = u64::from(self.fabric.duplicate_ppm(from, to));
         if duplicate_ppm > 0 && self.datagrams.rng.below(MILLION) < duplicate_ppm {
@@ -373,6 +386,9 @@ impl Net {
         }
         let number = self.datagrams.next_flight;
         self.datagrams.next_flight = number.wrapping_add(1);
+        if world.is_looked_at() {
+            Net::show_datagram(world, number, &flight.packet(), flight.bytes(), Fate::Travels);
+        }
         self.datagrams.flying.insert(number, flight);
         Net::schedule(world, at, NetworkEvent::Datagram { flight: number });
     }
@@ -392,6 +408,7 @@ impl Net {
             self.effects.dropped_by_silence += 1;
             return;
         }
+        Net::show_datagram_arrival(world, number);
         match std::mem::replace(&mut flight.load, Load::Unreachable) {
             Load::Bytes(bytes) => self.hand_over(world, &flight, bytes),
             Load::Unreachable => self.unreachable_arrives(flight.socket, flight.source),

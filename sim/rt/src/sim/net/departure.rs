@@ -32,6 +32,22 @@ impl Net {
         kind: PacketKind,
         length: usize,
     ) -> Departure {
+        let departure = self.departure(world, id, side, kind, length);
+        if world.is_looked_at() {
+            self.show_departure(world, id, side, (kind, length), departure);
+        }
+        departure
+    }
+
+    #[inline]
+    fn departure(
+        &mut self,
+        world: &World,
+        id: ConnectionId,
+        side: usize,
+        kind: PacketKind,
+        length: usize,
+    ) -> Departure {
         if self.fabric.quiet() && self.rules.is_empty() {
             return Departure::Travels(0);
         }

@@ -104,6 +104,7 @@ impl Net {
             self.effects.dropped_by_silence += 1;
             return self.syn_lost(world, id);
         }
+        Net::show_arrival(world, id, CLIENT, PacketKind::Syn);
         let backlog = self.config.backlog;
         let refused = match self.listeners.serving(&self.addresses, to, address) {
             None => true,

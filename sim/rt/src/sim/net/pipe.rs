@@ -130,8 +130,17 @@ impl Pipe {
 
     /// The bytes of the next segment in flight, in at most two parts.
     pub(super) fn in_flight(&self, length: usize) -> (&[u8], &[u8]) {
+        self.between(self.visible, self.visible + length)
+    }
+
+    /// The bytes of the next segment that leaves, in at most two parts.
+    pub(super) fn about_to_leave(&self, length: usize) -> (&[u8], &[u8]) {
+        let from = self.visible + self.flying;
+        self.between(from, from + length)
+    }
+
+    fn between(&self, from: usize, to: usize) -> (&[u8], &[u8]) {
         let (a, b) = self.ring.as_slices();
-        let (from, to) = (self.visible, self.visible + length);
         (&a[from.min(a.len())..to.min(a.len())], &b[from.saturating_sub(a.len())..to.saturating_sub(a.len())])
     }
 

@@ -105,6 +105,7 @@ impl Net {
         if !self.reaches(world, id, side, epoch, true) {
             return;
         }
+        Net::show_arrival(world, id, side, PacketKind::Data);
         let now = world.now.get();
         let connection = self.connections.at(id);
         let (from, to) = connection.route(side);
@@ -131,6 +132,7 @@ impl Net {
         if !self.reaches(world, id, side, epoch, false) {
             return;
         }
+        Net::show_arrival(world, id, side, PacketKind::Fin);
         let connection = self.connections.at(id);
         let route = connection.route(side);
         let pipe = &mut connection.pipe[side];
@@ -214,6 +216,7 @@ impl Net {
 
     /// A segment did not arrive: everything in flight behind it is void, and the sender's timer will see to it.
     fn lose(&mut self, world: &World, id: ConnectionId, side: usize) {
+        Net::show_loss(world, id, side);
         let connection = self.connections.at(id);
         connection.pipe[side].lose_flight();
         match connection.end[side] {
@@ -332,6 +335,7 @@ impl Net {
         if self.blocked(from, to) {
             return;
         }
+        Net::show_arrival(world, id, 1 - side, PacketKind::Reset);
         match end {
             End::Open => {
                 self.effects.resets += 1;
