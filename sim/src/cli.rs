@@ -1,4 +1,4 @@
-//! The command line: `list`, `run`, `fuzz`, `merge`, `replay`, `shrink`, `check`, `mutants`, `completion`.
+//! The command line: `list`, `run`, `fuzz`, `merge`, `replay`, `report`, `shrink`, `check`, `mutants`, `completion`.
 //!
 //! Exit status 0: no violation. 1: a violation, a divergence, a surviving mutant, or a fault without effect. 2: usage, or something
 //! outside of the simulator failed.
@@ -74,6 +74,8 @@ enum Command {
     Merge(MergeArguments),
     /// Run a case file.
     Replay(ReplayArguments),
+    /// Show what happened in a case: a page for a browser, or plain text.
+    Report(ReportArguments),
     /// Make a failing case small: fewer faults, operations and nodes, and the same violation.
     #[command(after_help = SHRINK_EXAMPLES)]
     Shrink(ShrinkArguments),
@@ -107,6 +109,9 @@ struct RunArguments {
     /// Show log lines on stderr: a level, or levels by module such as `info,store=trace`.
     #[arg(long, value_name = "LEVEL", value_parser = log_levels)]
     log: Option<String>,
+    /// Also write a page that shows what happened.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -187,6 +192,35 @@ struct ReplayArguments {
     /// Show log lines on stderr: a level, or levels by module such as `info,store=trace`.
     #[arg(long, value_name = "LEVEL", value_parser = log_levels)]
     log: Option<String>,
+    /// Also write a page that shows what happened.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  report target/sim-cases/CASE.json            a page next to the case, for any browser, without a network
+  report CASE.json --text                      the same story in the terminal
+  report CASE.json --json run.json             everything that the page knows, for programs")]
+struct ReportArguments {
+    /// The case file.
+    case: PathBuf,
+    #[command(flatten)]
+    form: ReportForm,
+}
+
+#[derive(Debug, Args)]
+#[group(multiple = false)]
+struct ReportForm {
+    /// Where the page goes [default: CASE with `.html` at its end].
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Plain text instead: faults, violations, proofs, and the events around them.
+    #[arg(long)]
+    text: bool,
+    /// The whole recording as JSON instead.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -1,15 +1,18 @@
 //! The experimenter's desk: what a scenario holds on to while its world runs, and what is left when that ends early.
 
+use crate::fault::Fault;
 use crate::fault::signals::Signals;
-use crate::history::History;
+use crate::history::{History, Operation};
 use crate::leak;
+use crate::recording::{FaultSpan, Line, ReadFrame, Recording, Tape};
 use crate::report::{Effect, Report};
 use crate::verdict::Violation;
 use crate::worker::NO_PANIC;
 use rt::world::{Checkpoint, Finding, FindingKind, Outcome, WorldConfig};
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
+use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -33,6 +36,9 @@ struct Notes {
     counts: BTreeMap<String, u64>,
     violations: Vec<Violation>,
     wants_history: bool,
+    read_frame: Option<ReadFrame>,
+    /// What is to be added to the tape of this run; none: nobody asked for a recording.
+    recording: Option<Recording>,
 }
 
 impl Desk {
@@ -61,13 +67,70 @@ impl Desk {
     #[must_use]
     pub fn judged<I: Debug, O: Debug>(
         &self,
-        mut report: Report,
+        report: Report,
         history: &History<I, O>,
         violations: Vec<Violation>,
     ) -> Report {
+        self.judged_in_words(report, history, violations, Line::of)
+    }
+
+    /// As [`judged`](Self::judged), with the words of a scenario for its operations, if the run was recorded.
+    #[must_use]
+    pub fn judged_in_words<I: Debug, O: Debug>(
+        &self,
+        mut report: Report,
+        history: &History<I, O>,
+        violations: Vec<Violation>,
+        line: impl Fn(&Operation<'_, I, O>) -> Line,
+    ) -> Report {
         report.violations.extend(violations);
+        if let Some(recording) = &mut report.recording {
+            recording.add_history(history, &report.violations, line);
+        }
         report.history = self.noted(|notes| notes.wants_history).then(|| history.to_text());
         report
+    }
+
+    /// Whether this run is recorded. What is done for the recording alone must change nothing else.
+    pub fn is_recording(&self) -> bool {
+        self.noted(|notes| notes.recording.is_some())
+    }
+
+    /// Lets a recording of this desk's runs name messages as `read` reads them.
+    pub fn reads_frames(&self, read: ReadFrame) {
+        self.noted(|notes| notes.read_frame = Some(read));
+    }
+
+    /// Adds a value to a line of a chart, if the run is recorded.
+    pub fn sample(&self, chart: &str, line: &str, value: i64) {
+        self.recorded(|recording| recording.add_value(chart, line, rt::world::elapsed(), value));
+    }
+
+    /// A fault begins; the number is for [`fault_is_over`](Self::fault_is_over).
+    pub(crate) fn fault_begins(&self, fault: &Fault) -> Option<usize> {
+        self.recorded(|recording| {
+            recording.faults.push(FaultSpan {
+                kind: fault.fault.name().to_owned(),
+                text: fault.to_string(),
+                nodes: fault.fault.nodes().into_iter().map(str::to_owned).collect(),
+                from: rt::world::elapsed(),
+                until: None,
+                effect: String::new(),
+            });
+            recording.faults.len() - 1
+        })
+    }
+
+    pub(crate) fn fault_is_over(&self, number: Option<usize>, effect: String) {
+        let Some(number) = number else { return };
+        self.recorded(|recording| {
+            let span = &mut recording.faults[number];
+            (span.until, span.effect) = (Some(rt::world::elapsed()), effect);
+        });
+    }
+
+    fn recorded<T>(&self, change: impl FnOnce(&mut Recording) -> T) -> Option<T> {
+        self.noted(|notes| notes.recording.as_mut().map(change))
     }
 
     /// The effects noted so far.
@@ -101,9 +164,18 @@ impl Desk {
         let observation = OBSERVATION.take();
         config.backtraces |= observation.backtraces;
         config.hash_payload |= observation.on_checkpoint.is_some();
-        self.noted(|notes| notes.wants_history = observation.history);
+        let read = self.noted(|notes| {
+            notes.wants_history = observation.history;
+            notes.recording = observation.recording.then(Recording::default);
+            notes.read_frame
+        });
+        let tape = Rc::new(OnceCell::new());
         let desk = self.clone();
+        let started = Rc::clone(&tape);
         let outcome = rt::world::run(config, move || {
+            if observation.recording {
+                started.set(Tape::start(read)).expect("a run starts once");
+            }
             // Before every hook of the scenario, which may start the node again.
             leak::look_at_ends(&desk);
             if let Some(hook) = observation.on_checkpoint {
@@ -111,7 +183,16 @@ impl Desk {
             }
             main()
         });
-        self.report(outcome)
+        let (value, mut report) = self.report(outcome);
+        report.recording = tape.get().map(|tape| self.recording(tape));
+        (value, report)
+    }
+
+    /// What the tape has, and what was added here.
+    fn recording(&self, tape: &Tape) -> Box<Recording> {
+        let added = self.noted(|notes| notes.recording.take()).unwrap_or_default();
+        let Recording { faults, series, .. } = added;
+        Box::new(Recording { faults, series, ..tape.take() })
     }
 
     fn report<T>(&self, outcome: Outcome<T>) -> (Option<T>, Report) {
@@ -147,6 +228,7 @@ pub(crate) struct Observation {
     pub(crate) on_checkpoint: Option<Box<dyn FnMut(Checkpoint)>>,
     pub(crate) backtraces: bool,
     pub(crate) history: bool,
+    pub(crate) recording: bool,
 }
 
 thread_local! {

@@ -266,7 +266,9 @@ impl Fault {
         }
         let (name, nodes) = (self.fault.name(), self.fault.nodes().join(", "));
         stage.tell(&nodes, &format!("{name} begins"));
+        let span = stage.desk().fault_begins(self);
         let amount = self.fault.act(stage, self.lasts).await;
+        stage.desk().fault_is_over(span, format!("{amount} {}", self.fault.unit()));
         stage.tell(&nodes, &format!("{name} is over ({amount} {})", self.fault.unit()));
         amount
     }

@@ -19,6 +19,8 @@
 //! | [`leak`] | what an ended program or node leaves behind |
 //! | [`verdict`], [`checker`] | violations with evidence; generic checkers |
 //! | [`report`] | what one run hands to its parent |
+//! | [`recording`] | what happened in one run, taken down if somebody asks |
+//! | [`page`] | a recording for people: one HTML file, or plain text |
 //! | [`worker`] | one forked child a seed, watched by the wall clock |
 //! | [`campaign`] | many seeds: progress, table, cases; results that outlive the process and can be put together |
 //! | [`explore`] | in which order a campaign looks at plans |
@@ -65,7 +67,11 @@ pub mod mutants;
 #[cfg(madsim)]
 pub mod nemesis;
 #[cfg(madsim)]
+pub mod page;
+#[cfg(madsim)]
 pub mod plan;
+#[cfg(madsim)]
+pub mod recording;
 #[cfg(madsim)]
 pub mod report;
 #[cfg(madsim)]

@@ -1,5 +1,6 @@
 //! What one run tells its parent: verdict, fingerprint, effects. Plain data; it crosses a pipe as JSON.
 
+use crate::recording::Recording;
 use crate::verdict::Violation;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,6 +44,9 @@ pub struct Report {
     /// The whole history, if somebody asked to see it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub history: Option<String>,
+    /// Everything that a page shows, if somebody asked for one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recording: Option<Box<Recording>>,
 }
 
 impl Report {

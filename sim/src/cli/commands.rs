@@ -1,14 +1,15 @@
 //! What each command does.
 
 use super::{
-    CheckArguments, Command, FuzzArguments, MergeArguments, MutantArguments, ReplayArguments, RunArguments,
-    ShownArguments, ShrinkArguments, completed,
+    CheckArguments, Command, FuzzArguments, MergeArguments, MutantArguments, ReplayArguments, ReportArguments,
+    ReportForm, RunArguments, ShownArguments, ShrinkArguments, completed,
 };
 use crate::campaign::{
     self, Merged, Options, Shard, Summary, align_right, clock, grouped, progress_bar, reproduce_run, table, to_junit,
 };
 use crate::desk::{Observation, observe};
 use crate::error::{CampaignError, CaseError, MutantError, ShrinkError, WorkerError};
+use crate::page::{self, Subject};
 use crate::plan::{Case, write_whole};
 use crate::report::Report;
 use crate::scenario::Registry;
@@ -16,6 +17,7 @@ use crate::worker::process::Launch;
 use crate::worker::{self, Limits, Run, Task, Workers};
 use crate::{check, log, mutants, shrink};
 use indicatif::ProgressBar;
+use serde_json::Value;
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
@@ -65,6 +67,7 @@ pub(super) fn perform(
         Command::Fuzz(arguments) => fuzz(registry, arguments, out),
         Command::Merge(arguments) => merge(registry, &arguments, out),
         Command::Replay(arguments) => replay(registry, &arguments, out),
+        Command::Report(arguments) => report(registry, &arguments, out),
         Command::Shrink(arguments) => shrink(registry, arguments, out),
         Command::Check(arguments) => check(registry, &arguments, out),
         Command::Mutants(arguments) => mutants(registry, arguments, out, err),
@@ -90,30 +93,77 @@ fn list(registry: &Registry, out: &mut dyn Write) -> Result<u8, Failure> {
 }
 
 fn run(registry: &Registry, arguments: &RunArguments, out: &mut dyn Write) -> Result<u8, Failure> {
-    let RunArguments { scenario, seed, plan, history, log } = arguments;
+    let RunArguments { scenario, seed, plan, history, log, html } = arguments;
     let entry = registry.get(scenario).map_err(CaseError::from)?;
     if *plan {
         write!(out, "{}", entry.case(*seed).to_text())?;
     }
     let task = Task::Seed { scenario: scenario.clone(), seed: *seed };
-    let run = one(registry, task, *history, log.as_deref())?;
+    let wishes = Wishes { history: *history, recording: html.is_some(), log: log.as_deref() };
+    let run = one(registry, task, wishes)?;
+    if let Some(page) = html {
+        write_page(registry, &run, &entry.draw(*seed), None, page)?;
+    }
     tell(registry, &run, None, out)
 }
 
 fn replay(registry: &Registry, arguments: &ReplayArguments, out: &mut dyn Write) -> Result<u8, Failure> {
-    let ReplayArguments { file, history, log } = arguments;
-    let case = Case::load(file)?;
-    registry.get(&case.scenario).map_err(CaseError::from)?;
-    let run = one(registry, Task::Plan(case.clone()), *history, log.as_deref())?;
-    let unfit = run.report.violations.iter().find(|violation| violation.invariant == worker::PLAN_FITS);
-    if let Some(violation) = unfit {
-        // Told by the child, which alone knows the type of the plan.
-        return Err(Failure::Unfit { path: file.display().to_string(), reason: violation.summary.clone() });
+    let ReplayArguments { file, history, log, html } = arguments;
+    let wishes = Wishes { history: *history, recording: html.is_some(), log: log.as_deref() };
+    let (case, run) = run_case(registry, file, wishes)?;
+    if let Some(page) = html {
+        write_page(registry, &run, &case.plan, Some(file), page)?;
     }
     if let (Some(expected), true) = (&case.violates, run.report.is_clean()) {
         writeln!(out, "the case was saved for violating {expected:?}, which this build does not")?;
     }
     tell(registry, &run, Some(file), out)
+}
+
+fn report(registry: &Registry, arguments: &ReportArguments, out: &mut dyn Write) -> Result<u8, Failure> {
+    let ReportArguments { case: file, form: ReportForm { html, text, json } } = arguments;
+    let (case, run) = run_case(registry, file, Wishes { history: false, recording: true, log: None })?;
+    if *text {
+        let reproduce = reproduce_run(registry.command(), &run, Some(file));
+        write!(out, "{}", page::to_text(&subject(registry, &run, &case.plan, &reproduce)?))?;
+    } else if let Some(path) = json {
+        let text = serde_json::to_string(&run).expect("a run is plain data");
+        write_file(path, &text)?;
+        writeln!(out, "wrote {}", path.display())?;
+    } else {
+        let path = html.clone().unwrap_or_else(|| file.with_extension("html"));
+        write_page(registry, &run, &case.plan, Some(file), &path)?;
+        writeln!(out, "wrote {}: open it in any browser", path.display())?;
+    }
+    Ok(CLEAN)
+}
+
+/// Runs the case of a file.
+fn run_case(registry: &Registry, file: &Path, wishes: Wishes<'_>) -> Result<(Case, Run), Failure> {
+    let case = Case::load(file)?;
+    registry.get(&case.scenario).map_err(CaseError::from)?;
+    let run = one(registry, Task::Plan(case.clone()), wishes)?;
+    let unfit = run.report.violations.iter().find(|violation| violation.invariant == worker::PLAN_FITS);
+    match unfit {
+        // Told by the child, which alone knows the type of the plan.
+        Some(violation) => Err(Failure::Unfit { path: file.display().to_string(), reason: violation.summary.clone() }),
+        None => Ok((case, run)),
+    }
+}
+
+fn subject<'a>(registry: &Registry, run: &'a Run, plan: &'a Value, reproduce: &'a str) -> Result<Subject<'a>, Failure> {
+    let scenario = run.task.scenario();
+    let claim = registry.get(scenario).map_err(CaseError::from)?.claim();
+    Ok(Subject { scenario, claim, seed: run.task.seed(), plan, report: &run.report, reproduce })
+}
+
+fn write_page(registry: &Registry, run: &Run, plan: &Value, file: Option<&Path>, page: &Path) -> Result<(), Failure> {
+    let reproduce = reproduce_run(registry.command(), run, file);
+    write_file(page, &page::to_html(&subject(registry, run, plan, &reproduce)?))
+}
+
+fn write_file(path: &Path, text: &str) -> Result<(), Failure> {
+    write_whole(path, text).map_err(|source| Failure::Write { path: path.display().to_string(), source })
 }
 
 fn shrink(registry: &Registry, arguments: ShrinkArguments, out: &mut dyn Write) -> Result<u8, Failure> {
@@ -133,12 +183,22 @@ fn shrink(registry: &Registry, arguments: ShrinkArguments, out: &mut dyn Write) 
     Ok(CLEAN)
 }
 
-/// Runs one task in one child, with a log if asked.
-fn one(registry: &Registry, task: Task, history: bool, levels: Option<&str>) -> Result<Run, Failure> {
+/// What a person wants to see of a run, besides its verdict.
+#[derive(Clone, Copy)]
+struct Wishes<'a> {
+    history: bool,
+    recording: bool,
+    /// Levels of the log.
+    log: Option<&'a str>,
+}
+
+/// Runs one task in one child.
+fn one(registry: &Registry, task: Task, wishes: Wishes<'_>) -> Result<Run, Failure> {
     let limits = Limits { jobs: NonZeroUsize::MIN, wall_clock: Duration::from_secs(600), ..Limits::of_this_machine() };
     let prepare = || {
-        observe(Observation { on_checkpoint: None, backtraces: levels.is_some(), history });
-        if let Some(levels) = levels {
+        let Wishes { history, recording, log } = wishes;
+        observe(Observation { on_checkpoint: None, backtraces: log.is_some(), history, recording });
+        if let Some(levels) = log {
             log::install(log::filter(levels).expect("the command line was checked"));
         }
     };
@@ -238,7 +298,7 @@ fn show(
         shown.junit.as_ref().map(|path| (path, junit(summary))),
     ];
     for (path, text) in files.into_iter().flatten() {
-        write_whole(path, &text).map_err(|source| Failure::Write { path: path.display().to_string(), source })?;
+        write_file(path, &text)?;
     }
     Ok(if summary.is_clean() { CLEAN } else { VIOLATED })
 }

@@ -123,6 +123,10 @@ impl Stage {
         self.nodes.contains_key(name)
     }
 
+    pub(crate) fn desk(&self) -> &Desk {
+        &self.desk
+    }
+
     pub(crate) fn signals(&self) -> &Signals {
         self.desk.signals()
     }

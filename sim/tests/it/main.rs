@@ -25,6 +25,7 @@ mod mutants;
 mod network_faults;
 mod persistence_bugs;
 mod recorded;
+mod report;
 
 use sim::scenario::Registry;
 use sim::testing::Stand;
