@@ -9,7 +9,8 @@ use std::net::IpAddr;
 pub const NAMESRV_PORT: u16 = 9876;
 /// Where brokers listen.
 pub const BROKER_PORT: u16 = 10911;
-const HA_PORT: u16 = 10912;
+/// Where slaves copy the log.
+pub const HA_PORT: u16 = 10912;
 /// Where a broker's store is.
 pub const STORE: &str = "/data/store";
 

@@ -1,14 +1,17 @@
 //! One run of a plan: boot, safety phase under faults, healing, liveness phase, a last look, the verdict.
 
+use crate::chronicle;
 use crate::consumers::{self, Roster};
 use crate::disk_losses::damaged;
 use crate::evidence::{Evidence, Snapshot, Work, slaves_of};
+use crate::frames::read_frame;
 use crate::invariant::{LIVENESS, judge, l3_queues_are_served};
 use crate::machines::{CONFIGURATIONS, Machines};
 use crate::observer::Observer;
 use crate::operation::{Ask, History, Queue, Recorder, Told};
 use crate::plan::{self, Operation, Plan};
 use crate::producers;
+use crate::proof::proven;
 use crate::system_states::states;
 use client::{ClientInstance, Producer, ProducerConfig};
 use protocol::MessageQueue;
@@ -52,18 +55,29 @@ pub fn observed(plan: &Plan, claim: Option<(&'static str, Claim)>) -> (Report, O
     let desk = Desk::new();
     let recorder = Recorder::new(desk.signals());
     let (driven, desk_inside, recorder_inside) = (plan.clone(), desk.clone(), recorder.clone());
+    desk.reads_frames(read_frame);
     let (evidence, report) = desk.run(world_config(plan), move || drive(driven, desk_inside, recorder_inside));
+    let history = recorder.take();
     // A finding ended the run: it is the verdict, and what clients saw until then proves nothing.
-    let Some(mut evidence) = evidence else { return (report, None) };
-    evidence.history = recorder.take();
+    let Some(mut evidence) = evidence else { return (reported(&desk, report, plan, &history, Vec::new()), None) };
+    evidence.history = history;
     let mut violations = judge(plan, &evidence);
     if let Some((name, claim)) = claim
         && let Err(reason) = claim(plan, &evidence)
     {
         violations.push(Violation::new(name, reason));
     }
-    let report = Report { states: states(plan, &evidence), ..desk.judged(report, &evidence.history, violations) };
-    (report, Some(evidence))
+    let violations = violations.into_iter().map(|violation| proven(violation, plan, &evidence.history)).collect();
+    let report = reported(&desk, report, plan, &evidence.history, violations);
+    (Report { states: states(plan, &evidence), ..report }, Some(evidence))
+}
+
+fn reported(desk: &Desk, report: Report, plan: &Plan, history: &History, violations: Vec<Violation>) -> Report {
+    let mut report = desk.judged_in_words(report, history, violations, chronicle::line);
+    if let Some(recording) = &mut report.recording {
+        chronicle::complete(recording, plan, history);
+    }
+    report
 }
 
 fn world_config(plan: &Plan) -> WorldConfig {
@@ -209,6 +223,7 @@ impl Run {
         let stop = CancellationToken::new();
         for node in self.plan.cluster.brokers() {
             let (observer, recorder, stop) = (self.observer.clone(), self.recorder.clone(), stop.clone());
+            let desk = self.desk.clone();
             let (broker, _) = crate::node_config::identity(&self.plan.cluster, &node);
             let (groups, queues) = (self.plan.clients.groups(), self.queues_of(&broker));
             let asked: Vec<(String, Queue)> =
@@ -216,6 +231,10 @@ impl Run {
             rt::task::spawn(async move {
                 while !stop.is_cancelled() {
                     observer.all_committed(&node, &asked, &recorder).await;
+                    if desk.is_recording() {
+                        // A look at the disk, which no program notices.
+                        desk.sample("ends of logs", &node, observer.log_end(&node));
+                    }
                     rt::time::sleep(LOOK_EVERY).await;
                 }
             });
