@@ -10,7 +10,7 @@
 //! | module | what it gives |
 //! |---|---|
 //! | [`plan`], [`draw`] | what one run does, as data; how it is drawn from a seed |
-//! | [`simpler`](mod@simpler), [`neighbour`](mod@neighbour) | simpler plans, for a failing one; plans near a known one |
+//! | [`variation`], [`simpler`](mod@simpler), [`neighbour`](mod@neighbour) | how plans are varied: simpler ones for a failing one, those near a known one |
 //! | [`machines`], [`node_config`] | the nodes, and the configuration text of each server |
 //! | [`producers`], [`consumers`], [`observer`] | who sends, who consumes, who looks |
 //! | [`operation`], [`evidence`] | the history's vocabulary; what judges look at |
@@ -46,5 +46,6 @@ pub mod run;
 pub mod simpler;
 pub mod suite;
 pub mod system_states;
+pub mod variation;
 
 pub use suite::registry;

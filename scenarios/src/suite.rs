@@ -4,6 +4,7 @@ use sim::scenario::Registry;
 
 pub mod failover;
 pub mod hostile;
+pub mod late;
 pub mod progress;
 pub mod rebalance;
 pub mod service;
@@ -15,5 +16,5 @@ pub fn registry() -> Registry {
         .with(failover::NothingPromisedIsLost)
         .with(hostile::NothingPromisedIsLost)
         .with(rebalance::MembersComeAndGo);
-    service::register(progress::register(registry).with(sweep::EachCrashPoint))
+    service::register(progress::register(registry).with(sweep::EachCrashPoint)).with(late::LateMember)
 }

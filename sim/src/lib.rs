@@ -10,6 +10,7 @@
 //! | module | what it gives |
 //! |---|---|
 //! | [`scenario`] | the trait of a claim, and the registry that a binary and its tests share |
+//! | [`variation`] | how a plan is made smaller, rescheduled, changed a little |
 //! | [`plan`] | case files: a plan as JSON that reads well in a review |
 //! | [`duration`] | durations as people write them, for plans |
 //! | [`desk`] | what a scenario holds on to while its world runs; starts that world |
@@ -80,6 +81,8 @@ pub mod scenario;
 pub mod shrink;
 #[cfg(madsim)]
 pub mod testing;
+#[cfg(madsim)]
+pub mod variation;
 #[cfg(madsim)]
 pub mod verdict;
 #[cfg(madsim)]

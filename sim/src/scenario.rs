@@ -3,6 +3,7 @@
 use crate::error::{CaseError, UnknownScenario};
 use crate::plan::Case;
 use crate::report::Report;
+use crate::variation::{Unvaried, Variation};
 use proptest::strategy::{BoxedStrategy, Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use serde::de::DeserializeOwned;
@@ -31,50 +32,9 @@ pub trait Scenario: Send + Sync + 'static {
     /// How plans are drawn. Each plan comes from one seed; the strategy is the only place where the seed has a say.
     fn strategy(&self) -> BoxedStrategy<Self::Plan>;
 
-    /// Plans that are simpler than this one, each in one way: fewer nodes, a plainer configuration, shorter times, an easier schedule.
-    /// [`shrink`](crate::shrink) tries them in this order, and leaves entries of [`lists`](Self::lists) out by itself.
-    fn simpler(&self, plan: &Self::Plan) -> Vec<Self::Plan> {
-        let _ = plan;
-        Vec::new()
-    }
-
-    /// The lists of a plan whose entries a search for a smaller plan may leave out. A claim about one story leaves out the lists that tell
-    /// it: without its consumer, "each message is consumed" falls on correct code too.
-    fn lists(&self) -> &'static [&'static str] {
-        &["faults", "operations"]
-    }
-
-    /// How many things clients do in a plan, for those who want to know how much smaller it became. `None`: entries of `operations`.
-    fn operations(&self, plan: &Self::Plan) -> Option<usize> {
-        let _ = plan;
-        None
-    }
-
-    /// The same plan under the schedule of another seed. Leaving something out moves all that is drawn behind it, so a smaller plan
-    /// deserves some schedules before it is given up. `None`: the plan has no such seed.
-    fn rescheduled(&self, plan: &Self::Plan, seed: u64) -> Option<Self::Plan> {
-        let _ = (plan, seed);
-        None
-    }
-
-    /// The same plan under a schedule that runs tasks by priority, drawn from `seed`. `None`: the scenario has no such schedule.
-    fn prioritised(&self, plan: &Self::Plan, seed: u64) -> Option<Self::Plan> {
-        let _ = (plan, seed);
-        None
-    }
-
-    /// The same plan with a single fault, a crash at the `point`-th of `points` places spread over the steps of one node. `None`: the
-    /// scenario knows no such places.
-    fn crash_point(&self, plan: &Self::Plan, point: u64, points: u64) -> Option<Self::Plan> {
-        let _ = (plan, point, points);
-        None
-    }
-
-    /// A plan near this one, changed in some way drawn from `seed`; it may take over parts of another plan worth going on from. `None`: the
-    /// scenario's plans cannot be changed.
-    fn mutated(&self, plan: &Self::Plan, other: &Self::Plan, seed: u64) -> Option<Self::Plan> {
-        let _ = (plan, other, seed);
-        None
+    /// How plans are varied: made smaller, scheduled in another way, changed a little.
+    fn variation(&self) -> &dyn Variation<Self::Plan> {
+        &Unvaried
     }
 
     /// Runs the plan in a new world and judges it.
@@ -112,26 +72,27 @@ impl<S: Scenario> Runnable for S {
         serde_json::to_value(&plan).expect("a plan is plain data with string keys")
     }
     fn simpler(&self, plan: &Value) -> Result<Vec<Value>, serde_json::Error> {
-        Scenario::simpler(self, &S::Plan::deserialize(plan)?).iter().map(serde_json::to_value).collect()
+        self.variation().simpler(&S::Plan::deserialize(plan)?).iter().map(serde_json::to_value).collect()
     }
     fn lists(&self) -> &'static [&'static str] {
-        Scenario::lists(self)
+        self.variation().lists()
     }
     fn operations(&self, plan: &Value) -> Result<Option<usize>, serde_json::Error> {
-        Ok(Scenario::operations(self, &S::Plan::deserialize(plan)?))
+        Ok(self.variation().operations(&S::Plan::deserialize(plan)?))
     }
     fn rescheduled(&self, plan: &Value, seed: u64) -> Result<Option<Value>, serde_json::Error> {
-        Scenario::rescheduled(self, &S::Plan::deserialize(plan)?, seed).map(serde_json::to_value).transpose()
+        self.variation().rescheduled(&S::Plan::deserialize(plan)?, seed).map(serde_json::to_value).transpose()
     }
     fn prioritised(&self, plan: &Value, seed: u64) -> Result<Option<Value>, serde_json::Error> {
-        Scenario::prioritised(self, &S::Plan::deserialize(plan)?, seed).map(serde_json::to_value).transpose()
+        self.variation().prioritised(&S::Plan::deserialize(plan)?, seed).map(serde_json::to_value).transpose()
     }
     fn crash_point(&self, plan: &Value, point: u64, points: u64) -> Result<Option<Value>, serde_json::Error> {
-        Scenario::crash_point(self, &S::Plan::deserialize(plan)?, point, points).map(serde_json::to_value).transpose()
+        self.variation().crash_point(&S::Plan::deserialize(plan)?, point, points).map(serde_json::to_value).transpose()
     }
     fn mutated(&self, plan: &Value, other: &Value, seed: u64) -> Result<Option<Value>, serde_json::Error> {
         let (plan, other) = (S::Plan::deserialize(plan)?, S::Plan::deserialize(other)?);
-        Scenario::mutated(self, &plan, &other, seed).map(serde_json::to_value).transpose()
+        let drawn = draw(&self.strategy(), Scenario::name(self), seed);
+        self.variation().mutated(&plan, [&other, &drawn], seed).map(serde_json::to_value).transpose()
     }
     fn run(&self, plan: &Value) -> Result<Report, serde_json::Error> {
         // Through JSON even for a plan just drawn: what a case file cannot hold must not decide a run.

@@ -1,13 +1,13 @@
 //! Suite `hostile`: the promises of suite `failover` in a world where more goes wrong than crashes and cut links.
 
 use crate::draw;
-use crate::neighbour::{crash_point, neighbour, prioritised};
-use crate::plan::{Operation, Plan};
+use crate::plan::Plan;
 use crate::run;
-use crate::simpler::{rescheduled, simpler};
+use crate::variation::Anything;
 use proptest::strategy::{BoxedStrategy, Strategy};
 use sim::report::Report;
 use sim::scenario::Scenario;
+use sim::variation::Variation;
 
 /// The cluster and the load of [`super::failover::NothingPromisedIsLost`], with firewalls, narrow links, names that do not resolve,
 /// machines that sleep, processes without memory or files, disks that fail at any operation, and rolling restarts.
@@ -33,29 +33,8 @@ impl Scenario for NothingPromisedIsLost {
         draw::hostile_profile().boxed()
     }
 
-    fn simpler(&self, plan: &Plan) -> Vec<Plan> {
-        simpler(plan)
-    }
-
-    fn operations(&self, plan: &Plan) -> Option<usize> {
-        Some(plan.operations.iter().map(Operation::size).sum())
-    }
-
-    fn rescheduled(&self, plan: &Plan, seed: u64) -> Option<Plan> {
-        Some(rescheduled(plan, seed))
-    }
-
-    fn prioritised(&self, plan: &Plan, seed: u64) -> Option<Plan> {
-        Some(prioritised(plan, seed))
-    }
-
-    fn crash_point(&self, plan: &Plan, point: u64, points: u64) -> Option<Plan> {
-        Some(crash_point(plan, point, points))
-    }
-
-    fn mutated(&self, plan: &Plan, other: &Plan, seed: u64) -> Option<Plan> {
-        let fresh = sim::scenario::draw(&self.strategy(), Scenario::name(self), seed);
-        Some(neighbour(plan, &[other, &fresh], seed))
+    fn variation(&self) -> &dyn Variation<Plan> {
+        &Anything
     }
 
     fn run(&self, plan: &Plan) -> Report {

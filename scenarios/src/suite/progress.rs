@@ -9,13 +9,13 @@
 //! that is longer than its readers need to find the slave, and the master's return. The kind of end, both durability modes, the
 //! network, the schedule and every time of the story are drawn.
 
-use crate::neighbour::prioritised;
-use crate::plan::{Operation, Plan};
+use crate::plan::Plan;
 use crate::run::{self, Claim};
-use crate::simpler::{rescheduled, simpler_story};
+use crate::variation;
 use proptest::strategy::{BoxedStrategy, Strategy};
 use sim::report::Report;
 use sim::scenario::{Registry, Scenario};
+use sim::variation::Variation;
 use story::Story;
 
 pub mod apaches_rule;
@@ -84,30 +84,8 @@ impl Scenario for Progress {
         story::strategy().prop_map(move |story| plan(&story)).boxed()
     }
 
-    fn operations(&self, plan: &Plan) -> Option<usize> {
-        Some(plan.operations.iter().map(Operation::size).sum())
-    }
-
-    fn rescheduled(&self, plan: &Plan, seed: u64) -> Option<Plan> {
-        Some(rescheduled(plan, seed))
-    }
-
-    fn simpler(&self, plan: &Plan) -> Vec<Plan> {
-        simpler_story(plan)
-    }
-
-    fn prioritised(&self, plan: &Plan, seed: u64) -> Option<Plan> {
-        Some(prioritised(plan, seed))
-    }
-
-    /// Another schedule only: a claim speaks of its story, and another fault is another story.
-    fn mutated(&self, plan: &Plan, _other: &Plan, seed: u64) -> Option<Plan> {
-        Some(rescheduled(plan, seed))
-    }
-
-    /// A claim speaks of the whole story, which the operations tell.
-    fn lists(&self) -> &'static [&'static str] {
-        &["faults"]
+    fn variation(&self) -> &dyn Variation<Plan> {
+        &variation::Story { lists: &["faults"] }
     }
 
     fn run(&self, plan: &Plan) -> Report {

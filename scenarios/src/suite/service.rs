@@ -9,13 +9,14 @@ use crate::evidence::Evidence;
 use crate::operation::{Ask, Queue, Told};
 use crate::plan::{Cluster, Network, Operation, Plan, Schedule};
 use crate::run::{self, Claim};
-use crate::simpler::rescheduled;
+use crate::variation::Story;
 use proptest::array::uniform3;
 use proptest::prelude::{Strategy, any};
 use proptest::strategy::BoxedStrategy;
 use sim::history;
 use sim::report::Report;
 use sim::scenario::{Registry, Scenario};
+use sim::variation::Variation;
 use std::time::Duration;
 
 pub mod calm_cluster;
@@ -106,13 +107,8 @@ impl Scenario for Service {
             .boxed()
     }
 
-    fn rescheduled(&self, plan: &Plan, seed: u64) -> Option<Plan> {
-        Some(rescheduled(plan, seed))
-    }
-
-    /// A claim speaks of the whole story.
-    fn lists(&self) -> &'static [&'static str] {
-        &[]
+    fn variation(&self) -> &dyn Variation<Plan> {
+        &Story { lists: &[] }
     }
 
     fn run(&self, plan: &Plan) -> Report {

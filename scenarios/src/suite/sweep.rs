@@ -5,16 +5,16 @@
 
 use crate::draw;
 use crate::evidence::{Evidence, Work};
-use crate::neighbour::prioritised;
 use crate::plan::{Cluster, Flush, Network, Operation, Plan, Policy, Replication, Schedule};
 use crate::run;
-use crate::simpler::{rescheduled, simpler_story};
+use crate::variation::Story;
 use proptest::prelude::{Just, Strategy, any, prop_oneof};
 use proptest::strategy::BoxedStrategy;
 use sim::fault::crash_point::{Counted, CrashPoint};
 use sim::fault::{Fault, Kind, Moment};
 use sim::report::Report;
 use sim::scenario::Scenario;
+use sim::variation::Variation;
 use std::time::Duration;
 
 /// The master of the sequence.
@@ -64,32 +64,8 @@ impl Scenario for EachCrashPoint {
             .boxed()
     }
 
-    fn operations(&self, plan: &Plan) -> Option<usize> {
-        Some(plan.operations.iter().map(Operation::size).sum())
-    }
-
-    fn rescheduled(&self, plan: &Plan, seed: u64) -> Option<Plan> {
-        Some(rescheduled(plan, seed))
-    }
-
-    fn simpler(&self, plan: &Plan) -> Vec<Plan> {
-        simpler_story(plan)
-    }
-
-    fn prioritised(&self, plan: &Plan, seed: u64) -> Option<Plan> {
-        Some(prioritised(plan, seed))
-    }
-
-    /// The next points of the same sequence, and other schedules.
-    fn mutated(&self, plan: &Plan, other: &Plan, seed: u64) -> Option<Plan> {
-        let mut near = rescheduled(plan, seed);
-        for (fault, other) in near.faults.iter_mut().zip(&other.faults) {
-            if let (Kind::CrashPoint(point), Kind::CrashPoint(other)) = (&mut fault.fault, &other.fault) {
-                point.nth = (point.nth + seed % 5).clamp(3, POINTS_DRAWN + 2) - 2;
-                point.power = other.power;
-            }
-        }
-        Some(near)
+    fn variation(&self) -> &dyn Variation<Plan> {
+        &Story { lists: &[] }
     }
 
     fn run(&self, plan: &Plan) -> Report {

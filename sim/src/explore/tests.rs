@@ -2,6 +2,7 @@ use super::{Corpus, Explorer, POINTS, Strategy};
 use crate::campaign::Shard;
 use crate::report::Report;
 use crate::scenario::{Registry, Scenario};
+use crate::variation::Variation;
 use crate::worker::{Run, Task};
 use proptest::prelude::{Strategy as _, any};
 use proptest::strategy::BoxedStrategy;
@@ -22,14 +23,20 @@ impl Scenario for Numbers {
     fn strategy(&self) -> BoxedStrategy<u64> {
         any::<u32>().prop_map(u64::from).boxed()
     }
-    fn prioritised(&self, plan: &u64, _seed: u64) -> Option<u64> {
-        Some(plan * 2)
-    }
-    fn mutated(&self, plan: &u64, _other: &u64, _seed: u64) -> Option<u64> {
-        Some(plan + 1)
+    fn variation(&self) -> &dyn Variation<u64> {
+        self
     }
     fn run(&self, plan: &u64) -> Report {
         Report { events: *plan, ..Report::default() }
+    }
+}
+
+impl Variation<u64> for Numbers {
+    fn prioritised(&self, plan: &u64, _seed: u64) -> Option<u64> {
+        Some(plan * 2)
+    }
+    fn mutated(&self, plan: &u64, _others: [&u64; 2], _seed: u64) -> Option<u64> {
+        Some(plan + 1)
     }
 }
 

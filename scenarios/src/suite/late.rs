@@ -1,0 +1,68 @@
+//! Suite `late`: a consumer that comes late gets what was sent before.
+
+use crate::draw;
+use crate::evidence::Evidence;
+use crate::operation::Ask;
+use crate::plan::{Operation, Plan};
+use crate::run;
+use crate::variation::Story;
+use proptest::strategy::{BoxedStrategy, Strategy};
+use sim::report::Report;
+use sim::scenario::Scenario;
+use sim::variation::Variation;
+use std::time::Duration;
+
+/// When the first consumer comes.
+const COMES: Duration = Duration::from_secs(20);
+/// How long it may take until it has its first message.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The scenario.
+#[derive(Debug, Clone, Copy)]
+pub struct LateMember;
+
+impl Scenario for LateMember {
+    type Plan = Plan;
+
+    fn name(&self) -> &'static str {
+        "a_late_member_soon_gets_its_first_message"
+    }
+
+    fn suite(&self) -> &'static str {
+        "late"
+    }
+
+    fn claim(&self) -> &'static str {
+        "a consumer that comes when messages wait gets its first one within a second"
+    }
+
+    fn strategy(&self) -> BoxedStrategy<Plan> {
+        draw::fail_over_profile().prop_map(late).boxed()
+    }
+
+    fn variation(&self) -> &dyn Variation<Plan> {
+        &Story { lists: &[] }
+    }
+
+    fn run(&self, plan: &Plan) -> Report {
+        run::run(plan, Some((self.name(), soon)))
+    }
+}
+
+/// The plan with one consumer, which comes late, and without faults.
+fn late(mut plan: Plan) -> Plan {
+    plan.faults.clear();
+    plan.clients.consumers.truncate(1);
+    plan.operations.retain(|operation| matches!(operation, Operation::Send { .. }));
+    plan.operations.push(Operation::Join { consumer: "consumer-1".into(), at: COMES });
+    plan
+}
+
+fn soon(_: &Plan, evidence: &Evidence) -> Result<(), String> {
+    let came = evidence.started_at + COMES;
+    let operations = evidence.history.operations();
+    let first = operations.iter().find(|operation| matches!(operation.input, Ask::Consume { .. }));
+    let first = first.ok_or("nothing was consumed")?;
+    let waited = first.invoked_at - came;
+    if waited > PATIENCE { Err(format!("the first message came after {waited:?}")) } else { Ok(()) }
+}
