@@ -103,7 +103,15 @@ impl Shared {
 
     /// A connection has ended.
     pub(crate) fn connection_lost(&self, connection: &Connection) {
-        let lost = self.routes().connection_lost(connection.id().as_u64());
+        let lost = {
+            let mut routes = self.routes();
+            let lost = routes.connection_lost(connection.id().as_u64());
+            // Most connections are clients', whose end changes nothing.
+            if !lost.is_empty() {
+                routes.check_invariants();
+            }
+            lost
+        };
         for key in lost {
             info!(broker = %key.name, addr = %key.addr, "broker unregistered: connection lost");
         }
