@@ -21,6 +21,7 @@ use std::time::Duration;
 
 pub mod calm_cluster;
 pub mod given_up;
+pub mod join_in_an_outage;
 pub mod orderly_leave;
 pub mod other_master;
 
@@ -74,8 +75,13 @@ pub struct Service {
 }
 
 /// Every scenario of the suite.
-pub const ALL: &[Service] =
-    &[calm_cluster::SCENARIO, orderly_leave::SCENARIO, given_up::SCENARIO, other_master::SCENARIO];
+pub const ALL: &[Service] = &[
+    calm_cluster::SCENARIO,
+    orderly_leave::SCENARIO,
+    given_up::SCENARIO,
+    join_in_an_outage::SCENARIO,
+    other_master::SCENARIO,
+];
 
 /// Adds the suite.
 pub fn register(registry: Registry) -> Registry {
