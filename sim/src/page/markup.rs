@@ -10,7 +10,7 @@ pub(super) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// The verdict with its proofs. Further violations are one line each: as a rule they have the same cause.
+/// The verdict with its proofs. Further violations are folded away: as a rule they have the same cause.
 pub(super) fn head(subject: &Subject<'_>, recording: &Recording) -> String {
     let report = subject.report;
     let (class, verdict) = if report.is_clean() { ("clean", "no violation") } else { ("broken", "violation") };
@@ -19,15 +19,19 @@ pub(super) fn head(subject: &Subject<'_>, recording: &Recording) -> String {
     let mut html = format!("<h1><span class=\"badge {class}\">{verdict}</span> {title}{seed}</h1>\n");
     html.push_str(&format!("<p class=claim>Claim: {}.</p>\n", escaped(subject.claim)));
     let mut before = 0;
+    let more = report.violations.len().saturating_sub(1);
     for (place, violation) in report.violations.iter().enumerate() {
         let (name, summary) = (escaped(&violation.invariant), escaped(&violation.summary));
         let proofs = proofs(violation, recording, before);
         before += violation.evidence.len();
-        html.push_str(&if place == 0 {
-            format!("<section class=verdict><h2>{name}</h2><p>{summary}</p>\n{proofs}</section>\n")
-        } else {
-            format!("<details class=verdict><summary><b>{name}</b> {summary}</summary>\n{proofs}</details>\n")
-        });
+        if place == 1 {
+            let what = if more == 1 { "One more violation".to_owned() } else { format!("{more} more violations") };
+            html.push_str(&format!("<details class=more><summary>{what}</summary>\n"));
+        }
+        html.push_str(&format!("<section class=verdict><h2>{name}</h2><p>{summary}</p>\n{proofs}</section>\n"));
+    }
+    if more > 0 {
+        html.push_str("</details>\n");
     }
     html.push_str(&format!("<p class=figures>{}</p>\n", escaped(&subject.figures())));
     html.push_str(&format!("<p class=figures>Again: <code>{}</code></p>\n", escaped(subject.reproduce)));
