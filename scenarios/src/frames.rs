@@ -104,7 +104,7 @@ mod tests {
         let named = |name: &str, length: usize| Some((name.to_owned(), length, Call::Alone));
         assert_eq!(read(40_000, 10_912, &[0; 8]), named("HA report", 8));
         assert_eq!(read(10_912, 40_000, &[0; 12]), named("HA heartbeat", 12));
-        let transfer = [&[0; 8], &100_i32.to_be_bytes(), &[1; 20][..]].concat();
+        let transfer = [&[0_u8; 8][..], &100_i32.to_be_bytes(), &[1; 20]].concat();
         assert_eq!(read(10_912, 40_000, &transfer), named("HA transfer", 112));
         assert_eq!(read(10_912, 40_000, &[0xFF; 12]), None, "no size is negative");
         assert_eq!(read(10_912, 40_000, &[0; 11]), None);

@@ -82,6 +82,28 @@ fn ten_minutes() -> Recording {
 /// A small run in which a write is lost.
 fn lost_write() -> Report {
     let s = Duration::from_secs_f64;
+    let proof = |event: usize, at: f64, text: &str| Evidence { event: EventId(event), at: s(at), text: text.into() };
+    let violation = Violation::new("no acknowledged write is lost", "apple was stored and is gone")
+        .because([proof(1, 1.003, "write apple → stored"), proof(6, 4.002, "read apple → nothing <here>")]);
+    let effect = Effect {
+        kind: "power_loss".into(),
+        fault: "power_loss server at 2s for 1s".into(),
+        amount: 1,
+        unit: "tasks ended".into(),
+    };
+    Report {
+        hash: 0xABC,
+        events: 1_234,
+        virtual_time: s(5.0),
+        violations: vec![violation],
+        effects: vec![effect],
+        recording: Some(Box::new(recording_of_a_lost_write())),
+        ..Report::default()
+    }
+}
+
+fn recording_of_a_lost_write() -> Recording {
+    let s = Duration::from_secs_f64;
     let operation =
         |client: &str, asked: f64, ended: Option<f64>, ask: &str, told: &str, events: (usize, Option<usize>)| {
             let ending = if told.is_empty() { Ending::Unknown } else { Ending::Ok };
@@ -108,7 +130,7 @@ fn lost_write() -> Report {
         until: until.map(s),
         state: state.into(),
     };
-    let recording = Recording {
+    Recording {
         nodes: vec!["world".into(), "server".into(), "client".into()],
         bands: vec![band(1, 0.0, Some(2.0), "up"), band(1, 2.0, Some(3.0), "no power"), band(1, 3.0, None, "up")],
         kinds: vec!["Write".into(), "Write → Ok".into()],
@@ -134,24 +156,6 @@ fn lost_write() -> Report {
         ],
         events: vec![event("server", 2.0, "power lost", 2), event("server", 3.0, "started", 4)],
         series: Vec::new(),
-    };
-    let proof = |event: usize, at: f64, text: &str| Evidence { event: EventId(event), at: s(at), text: text.into() };
-    let violation = Violation::new("no acknowledged write is lost", "apple was stored and is gone")
-        .because([proof(1, 1.003, "write apple → stored"), proof(6, 4.002, "read apple → nothing <here>")]);
-    let effect = Effect {
-        kind: "power_loss".into(),
-        fault: "power_loss server at 2s for 1s".into(),
-        amount: 1,
-        unit: "tasks ended".into(),
-    };
-    Report {
-        hash: 0xABC,
-        events: 1_234,
-        virtual_time: s(5.0),
-        violations: vec![violation],
-        effects: vec![effect],
-        recording: Some(Box::new(recording)),
-        ..Report::default()
     }
 }
 
