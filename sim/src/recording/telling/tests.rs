@@ -39,7 +39,20 @@ fn a_story_has_its_proofs_and_what_is_near_them_in_time_and_meaning() {
         .iter()
         .map(|moment| format!("{} {}{}", moment.at.as_secs(), if moment.proves { "> " } else { "" }, moment.text))
         .collect();
-    insta::assert_snapshot!(lines.join("\n"), @"");
+    insta::assert_snapshot!(lines.join("\n"), @"
+    483 client: write r-3 → done
+    493 client: write r-3 → done
+    500 server: event 20
+    503 > client: write r-3 → done
+    513 client: write r-3 → done
+    525 server: event 21
+    533 client: write r-3 → done
+    543 client: write r-3 → done
+    550 > server: event 22
+    553 client: write r-3 → done
+    563 client: write r-3 → done
+    575 server: event 23
+    ");
 }
 
 #[test]
