@@ -1,7 +1,7 @@
 //! Level delay: a message with a level waits in its level's queue of `SCHEDULE_TOPIC_XXXX` and is stored again when it is due.
 //!
 //! Delivery is at least once: the level's offset is saved after the delivery, so a crash in between delivers again. A message is due
-//! by its store time, which is the clock of the broker that took it.
+//! by its store time, which is the clock of the broker that took it; if that clock is set back, by the time since.
 use crate::broker::Broker;
 use crate::offset_requests::bounds;
 use crate::put::{self, Wait};
@@ -12,7 +12,7 @@ use protocol::body::DataVersion;
 use protocol::message::{Properties, property};
 use protocol::{QueueOffset, StoredMessage};
 use rt::task::TaskGroup;
-use rt::time::{sleep, unix_ms};
+use rt::time::{Instant, sleep, unix_ms};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -144,8 +144,9 @@ async fn run(broker: &Broker, level: i32, delay: Duration) {
     // Nothing can be stored before.
     broker.wait_whole().await;
     broker.delays().correct(level, bounds(broker, SCHEDULE_TOPIC, level - 1));
+    let mut set_back = None;
     loop {
-        match deliver_due(broker, level, delay).await {
+        match deliver_due(broker, level, delay, &mut set_back).await {
             Ok(Look::Again { after }) => sleep(after).await,
             Ok(Look::OnArrival) => broker.level_arrivals[place(level)].notified().await,
             Err(refusal) => {
@@ -175,8 +176,22 @@ fn place(level: i32) -> usize {
     usize::try_from(level - 1).expect("levels begin at 1")
 }
 
+/// The clock was set back: what was stored before has a store time that is still to come.
+#[derive(Clone, Copy, Debug)]
+struct SetBack {
+    /// When that was seen, by the clock that nobody sets.
+    seen: Instant,
+    /// The end of the level's queue by then.
+    end: QueueOffset,
+}
+
 /// Delivers what is due of one level.
-async fn deliver_due(broker: &Broker, level: i32, delay: Duration) -> Result<Look, Refusal> {
+async fn deliver_due(
+    broker: &Broker,
+    level: i32,
+    delay: Duration,
+    set_back: &mut Option<SetBack>,
+) -> Result<Look, Refusal> {
     let scan = broker.config.timing.delay_scan_period;
     let (min, max) = bounds(broker, SCHEDULE_TOPIC, level - 1);
     let from = QueueOffset(broker.delays().next(level)).clamp(min, max);
@@ -200,11 +215,10 @@ async fn deliver_due(broker: &Broker, level: i32, delay: Duration) -> Result<Loo
     }
     for record in &outcome.records {
         let message = StoredMessage::decode(record).map_err(|_| Refusal::PutFailed("UNKNOWN_ERROR"))?;
-        let left = left_ms(&message, delay);
-        if left > 0 {
+        let left = left(&message, delay, max, set_back);
+        if !left.is_zero() {
             // By the wall clock, which may be set meanwhile: hence the bound.
-            let after = Duration::from_millis(u64::try_from(left).expect("positive")).min(scan);
-            return Ok(Look::Again { after });
+            return Ok(Look::Again { after: left.min(scan) });
         }
         let next = message.queue_offset.get() + 1;
         deliver(broker, message).await?;
@@ -213,10 +227,29 @@ async fn deliver_due(broker: &Broker, level: i32, delay: Duration) -> Result<Loo
     Ok(Look::Again { after: Duration::ZERO })
 }
 
-/// Milliseconds until a message is due. A store time ahead of the clock (the clock was set back) delays by at most the level.
-fn left_ms(message: &StoredMessage, delay: Duration) -> i64 {
-    let delay = i64::try_from(delay.as_millis()).expect("bounded by the configuration");
-    (message.store_timestamp.saturating_add(delay) - unix_ms()).min(delay)
+/// Time until a message is due; none if it is.
+///
+/// By the wall clock, as its store time. If that is ahead of the clock, the clock was set back, and nobody knows by how much: then the
+/// message waits for its delay once more, by the clock that nobody sets, from the moment when this was seen, and so do all that were in
+/// the level's queue by then (`end`). So a message is never early, and late by no more than its delay.
+fn left(message: &StoredMessage, delay: Duration, end: QueueOffset, set_back: &mut Option<SetBack>) -> Duration {
+    let now = unix_ms();
+    if message.store_timestamp <= now {
+        return left_by_clock(message.store_timestamp, delay, now);
+    }
+    let known = set_back.filter(|known| message.queue_offset < known.end).unwrap_or_else(|| {
+        rt::probe!("server.delay.clock_set_back");
+        let ahead_ms = message.store_timestamp - now;
+        warn!(ahead_ms, %end, "clock set back, delayed messages wait for their delay once more");
+        SetBack { seen: Instant::now(), end }
+    });
+    *set_back = Some(known);
+    delay.saturating_sub(known.seen.elapsed())
+}
+
+fn left_by_clock(stored_ms: i64, delay: Duration, now_ms: i64) -> Duration {
+    let waited = Duration::from_millis(u64::try_from(now_ms - stored_ms).unwrap_or(0));
+    delay.saturating_sub(waited)
 }
 
 /// Stores the message where it was meant to go. Its properties stay, so that a reader can see what it went through.
@@ -255,8 +288,15 @@ async fn deliver(broker: &Broker, message: StoredMessage) -> Result<(), Refusal>
 
 #[cfg(test)]
 mod tests {
-    use super::{DelayTable, DelayTableText};
+    use super::{DelayTable, DelayTableText, left_by_clock};
     use protocol::QueueOffset;
+    use std::time::Duration;
+
+    #[test]
+    fn a_message_is_due_when_its_delay_has_passed_by_the_clock() {
+        let left = |now_ms| left_by_clock(1_000, Duration::from_secs(5), now_ms).as_millis();
+        assert_eq!([1_000, 3_500, 5_999, 6_000, 9_000].map(left), [5_000, 2_500, 1, 0, 0]);
+    }
 
     #[test]
     fn an_offset_outside_its_queue_is_moved_to_the_nearer_end() {

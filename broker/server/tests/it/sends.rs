@@ -111,6 +111,24 @@ fn a_delayed_message_comes_when_its_level_is_over_and_not_before() {
 }
 
 #[test]
+fn a_clock_that_is_set_back_delays_a_message_by_its_level_once_more() {
+    reaching("server.delay.clock_set_back", || async {
+        let master = lone_master().await;
+        let raw = Raw::to(&master.address());
+        world::step_wall_clock(master.node, 600_000);
+        for body in ["first", "second"] {
+            raw.send(0, body, &[("DELAY", "2")]).await;
+        }
+        world::step_wall_clock(master.node, -600_000);
+        let start = Instant::now();
+        assert_eq!(eventually_found(&raw, 0, 2).await, ["first", "second"]);
+        let took = start.elapsed();
+        assert!(took >= 5 * SECOND, "early: {took:?}");
+        assert!(took <= 6 * SECOND, "late: {took:?}");
+    });
+}
+
+#[test]
 fn a_failed_message_comes_again_and_at_last_into_the_dead_letter_topic() {
     run(|| async {
         let master = lone_master().await;
