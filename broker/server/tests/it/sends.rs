@@ -128,6 +128,27 @@ fn a_clock_that_is_set_back_delays_a_message_by_its_level_once_more() {
     });
 }
 
+/// Else a power loss takes the delivery, and the table passes over the message that waits.
+#[test]
+fn delay_progress_is_saved_when_what_it_speaks_of_is_on_the_disk() {
+    run(|| async {
+        let node = world::add_node("master");
+        let mut config = config(world::ip(node), 0, &[]);
+        // Nothing else syncs the log.
+        config.store.flush_interval = 3600 * SECOND;
+        let master = TestBroker::start(node, cluster(), config).await;
+        let raw = Raw::to(&master.address());
+        raw.send(0, "later", &[("DELAY", "1")]).await;
+        assert_eq!(eventually_found(&raw, 0, 1).await, ["later"]);
+        sleep(master.config.timing.delay_persist_period + SECOND).await;
+        world::power_loss(node);
+        world::power_on(node);
+        let master = master.again().await;
+        let raw = Raw::to(&master.address());
+        assert_eq!(eventually_found(&raw, 0, 1).await, ["later"]);
+    });
+}
+
 #[test]
 fn a_failed_message_comes_again_and_at_last_into_the_dead_letter_topic() {
     run(|| async {
