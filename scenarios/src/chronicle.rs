@@ -22,7 +22,7 @@ pub fn line(operation: &Operation<'_, Ask, Told>) -> Line {
         Outcome::Fail(_) | Outcome::Unknown => String::new(),
     };
     let mut about = Vec::new();
-    if let Outcome::Ok(Told::Stored { queue, .. }) = operation.outcome {
+    if let Outcome::Ok(Told::Stored { queue, .. } | Told::Delayed { queue, .. }) = operation.outcome {
         about.push(name(queue));
     }
     let (ask, is_minor) = match operation.input {
@@ -32,10 +32,15 @@ pub fn line(operation: &Operation<'_, Ask, Told>) -> Line {
         }
         Ask::Consume { group, queue, offset, key, reconsume_times } => {
             about.extend([key.clone(), name(queue)]);
-            let again =
-                if *reconsume_times > 0 { format!(", handed back {reconsume_times} times") } else { String::new() };
+            let again = handed_back(*reconsume_times);
             (format!("consume {key} from {} at {offset} for {group}{again}", name(queue)), false)
         }
+        Ask::ConsumeAgain { group, queue, offset, key, reconsume_times } => {
+            about.extend([key.clone(), retry_name(queue)]);
+            let again = handed_back(*reconsume_times);
+            (format!("consume {key} again from {} at {offset} for {group}{again}", retry_name(queue)), false)
+        }
+        Ask::ReadDelays { node } => (format!("how far is each delay level at {node}"), true),
         Ask::ReadCommitted { node, group, queue } => {
             about.push(name(queue));
             (format!("how far is {group} in {} at {node}", name(queue)), true)
@@ -44,13 +49,33 @@ pub fn line(operation: &Operation<'_, Ask, Told>) -> Line {
     Line { ask, told, about, is_minor }
 }
 
+/// A queue of a group's retry topic.
+fn retry_name(queue: &Queue) -> String {
+    format!("{} (retry)", name(queue))
+}
+
+fn handed_back(times: i32) -> String {
+    if times > 0 { format!(", handed back {times} times") } else { String::new() }
+}
+
 fn in_words(told: &Told) -> String {
+    let stored = |place: String, promised: bool, other_copies_max: u32| {
+        let promise = if promised { "" } else { ", without a promise" };
+        let copies = if other_copies_max > 0 { format!(", or {other_copies_max} copies more") } else { String::new() };
+        format!("{place}{promise}{copies}")
+    };
     match told {
         Told::Stored { queue, offset, promised, other_copies_max } => {
-            let promise = if *promised { "" } else { ", without a promise" };
-            let copies =
-                if *other_copies_max > 0 { format!(", or {other_copies_max} copies more") } else { String::new() };
-            format!("stored in {} at {offset}{promise}{copies}", name(queue))
+            stored(format!("stored in {} at {offset}", name(queue)), *promised, *other_copies_max)
+        }
+        Told::Delayed { queue, offset, promised, other_copies_max } => {
+            let place = format!("stored at {} for its delay, level queue {} at {offset}", queue.broker, queue.id);
+            stored(place, *promised, *other_copies_max)
+        }
+        Told::Later => "to come again".into(),
+        Told::Delays(levels) => {
+            let levels: Vec<String> = levels.iter().map(|(level, offset)| format!("{level}: {offset}")).collect();
+            format!("delivered below {}", levels.join(", "))
         }
         Told::Consumed => "done".into(),
         Told::Committed(Some(offset)) => format!("committed {offset}"),

@@ -1,5 +1,6 @@
 //! Push consumers at work: each listener call becomes an operation of the history.
 
+use crate::kinds::Failing;
 use crate::machines::Machines;
 use crate::operation::{Ask, Queue, Recorder, Told};
 use crate::plan::{Consumer, Model, Plan, TOPIC};
@@ -9,6 +10,7 @@ use client::{
     TagExpression,
 };
 use protocol::StoredMessage;
+use protocol::message::is_retry_topic;
 use remoting::BoxFuture;
 use rt::sync::{CancellationToken, Notify};
 use std::collections::BTreeMap;
@@ -103,9 +105,10 @@ pub fn boot(
                 client: name.clone(),
                 group: consumer.group.clone(),
                 work: consumer.work,
+                failing: consumer.failing,
                 recorder: recorder.clone(),
             };
-            let topics = vec![(TOPIC.to_owned(), TagExpression::all())];
+            let topics = vec![(TOPIC.to_owned(), TagExpression::tags(&consumer.tags.join(" || ")))];
             let started = PushConsumer::start(&client, config(&consumer), topics, Arc::new(recording)).await;
             let running = Arc::new(started.expect("the first of its instance, with a sound configuration"));
             let incarnation = rt::world::incarnation(node);
@@ -130,6 +133,7 @@ fn config(consumer: &Consumer) -> ConsumerConfig {
         Model::Broadcasting => MessageModel::Broadcasting,
     };
     config.local_offset_dir = PathBuf::from("/data/offsets");
+    config.max_reconsume_times = consumer.failing.and_then(|failing| failing.retries_max);
     config
 }
 
@@ -137,21 +141,38 @@ struct Recording {
     client: String,
     group: String,
     work: Duration,
+    failing: Option<Failing>,
     recorder: Recorder,
+}
+
+impl Recording {
+    /// What the history says of a call of the listener.
+    fn asks(&self, message: &StoredMessage, context: &ConsumeContext) -> Ask {
+        let group = self.group.clone();
+        let queue = Queue { broker: context.queue.broker_name.clone(), id: message.queue_id };
+        let (offset, reconsume_times) = (message.queue_offset.0, message.reconsume_times);
+        let key = message.properties.keys().next().unwrap_or_default().to_owned();
+        if is_retry_topic(&context.queue.topic) {
+            Ask::ConsumeAgain { group, queue, offset, key, reconsume_times }
+        } else {
+            Ask::Consume { group, queue, offset, key, reconsume_times }
+        }
+    }
+
+    fn fails(&self, message: &StoredMessage) -> bool {
+        let key = message.properties.keys().next().unwrap_or_default();
+        self.failing.is_some_and(|failing| failing.fails(key, message.reconsume_times))
+    }
 }
 
 impl Listener for Recording {
     fn consume(&self, messages: Vec<StoredMessage>, context: ConsumeContext) -> BoxFuture<'static, ConsumeOutcome> {
         let (client, recorder, mut work) = (self.client.clone(), self.recorder.clone(), Duration::ZERO);
         let mut begun = Vec::new();
+        let delay_level = self.failing.map_or(0, |failing| failing.level);
+        let accepted = messages.iter().position(|message| self.fails(message)).unwrap_or(messages.len());
         for message in messages {
-            let ask = Ask::Consume {
-                group: self.group.clone(),
-                queue: Queue { broker: context.queue.broker_name.clone(), id: message.queue_id },
-                offset: message.queue_offset.0,
-                key: message.properties.keys().next().unwrap_or_default().to_owned(),
-                reconsume_times: message.reconsume_times,
-            };
+            let ask = self.asks(&message, &context);
             work += self.work * u32::try_from(message.queue_offset.0.rem_euclid(3)).expect("below 3");
             begun.push(recorder.invoke(&client, ask));
         }
@@ -159,8 +180,11 @@ impl Listener for Recording {
             if !work.is_zero() {
                 rt::time::sleep(work).await;
             }
-            begun.into_iter().for_each(|asked| asked.ok(Told::Consumed));
-            ConsumeOutcome::Success
+            let all = begun.len();
+            for (place, asked) in begun.into_iter().enumerate() {
+                asked.ok(if place < accepted { Told::Consumed } else { Told::Later });
+            }
+            if accepted == all { ConsumeOutcome::Success } else { ConsumeOutcome::Partly { accepted, delay_level } }
         })
     }
 }

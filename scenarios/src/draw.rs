@@ -1,5 +1,6 @@
 //! How plans are drawn from a seed: swarm style, each plan with a random subset of features and of fault kinds switched on.
 
+use crate::kinds::{Failing, Kinds};
 use crate::machines::CONFIGURATIONS;
 use crate::plan::{Clients, Cluster, Consumer, Flush, Model, Network, Operation, Plan, Policy, Replication, Schedule};
 use proptest::collection::vec;
@@ -101,6 +102,74 @@ pub fn hostile_profile() -> impl Strategy<Value = Plan> {
     })
 }
 
+/// As [`fail_over_profile`], with messages that are not plain: each plan has a subset of delays, tags, batches, and listeners that fail.
+pub fn kinds_profile() -> impl Strategy<Value = Plan> {
+    (fail_over_profile(), subscribed(), delays(), batch(), failing(), failing()).prop_map(
+        |(mut plan, tags, levels, batch, failing, failing_by_tags)| {
+            for consumer in &mut plan.clients.consumers {
+                consumer.failing = failing;
+            }
+            if let Some(tags) = &tags {
+                let by_tags = plan.clients.consumers[0].clone();
+                let consumer =
+                    Consumer { group: TAGGED_GROUP.into(), tags: tags.clone(), failing: failing_by_tags, ..by_tags };
+                plan.clients.consumers.push(consumer);
+                let number = plan.clients.consumers.len();
+                plan.operations.push(Operation::Join { consumer: format!("consumer-{number}"), at: Duration::ZERO });
+            }
+            let all_tags = ["Aa", "BB", "", "C"].map(str::to_owned).to_vec();
+            for (place, kinds) in plan.operations.iter_mut().filter_map(kinds_of).enumerate() {
+                if tags.is_some() {
+                    kinds.tags.clone_from(&all_tags);
+                }
+                // One producer delays its messages, the other one sends batches.
+                if place == 0 {
+                    kinds.levels.clone_from(&levels);
+                } else {
+                    kinds.batch = batch;
+                }
+            }
+            plan
+        },
+    )
+}
+
+fn kinds_of(operation: &mut Operation) -> Option<&mut Kinds> {
+    match operation {
+        Operation::Send { kinds, .. } => Some(kinds),
+        _ => None,
+    }
+}
+
+/// The group of drawn consumers that subscribe to some tags only.
+pub const TAGGED_GROUP: &str = "hotfire_tagged";
+
+/// What a second group subscribes to, if there is one. `Aa` and `BB` have the same hash, so a broker cannot tell them apart.
+fn subscribed() -> impl Strategy<Value = Option<Vec<String>>> {
+    let tags = prop_oneof![Just(vec!["Aa"]), Just(vec!["BB", "C"]), Just(vec!["C"])];
+    proptest::option::weighted(0.7, tags.prop_map(|tags| tags.into_iter().map(str::to_owned).collect()))
+}
+
+/// Delay levels of the messages of a producer.
+fn delays() -> impl Strategy<Value = Vec<i32>> {
+    prop_oneof![
+        1 => Just(Vec::new()),
+        2 => vec(prop_oneof![2 => Just(0), 2 => 1..=3, 1 => Just(4)], 3..8),
+    ]
+}
+
+/// Messages in one call.
+fn batch() -> impl Strategy<Value = u32> {
+    prop_oneof![2 => Just(0_u32), 1 => 2_u32..6]
+}
+
+/// How the listeners of a group fail.
+fn failing() -> impl Strategy<Value = Option<Failing>> {
+    let drawn = (5_u32..20, 1..=3, 0..=2, prop_oneof![1 => Just(None), 2 => (0..=2).prop_map(Some)]);
+    let failing = drawn.prop_map(|(one_in, times, level, retries_max)| Failing { one_in, times, level, retries_max });
+    proptest::option::weighted(0.6, failing)
+}
+
 /// Members come and go while a few faults happen.
 pub fn rebalance_profile() -> impl Strategy<Value = Plan> {
     (schedule(), cluster(), network(), 60_u64..100, 3_usize..=4).prop_flat_map(
@@ -149,6 +218,8 @@ pub fn clients(producers: u32, consumers: usize) -> Clients {
         model: Model::Clustering,
         persist_interval: Duration::from_secs(5),
         work: Duration::ZERO,
+        tags: Vec::new(),
+        failing: None,
     };
     Clients { producers, consumers: vec![consumer; consumers] }
 }
@@ -163,6 +234,7 @@ pub fn busy(clients: &Clients, duration: Duration) -> Vec<Operation> {
         count,
         every,
         body_bytes: 100,
+        kinds: Kinds::default(),
     });
     let joins =
         clients.consumer_names().into_iter().map(|(consumer, _)| Operation::Join { consumer, at: Duration::ZERO });

@@ -1,7 +1,10 @@
 //! What a run leaves behind for the judges: the history, and what the observer read when the run had settled (or had failed to).
 
+use crate::faults::disk_held;
+use crate::kinds::Kind;
+use crate::ledger::{Ledger, SCHEDULE_TOPIC};
 use crate::operation::{Ask, History, Queue, Told};
-use crate::plan::{Cluster, Plan};
+use crate::plan::{Cluster, Flush, Plan};
 use indexmap::IndexSet;
 use sim::fault::Fault;
 use sim::history::{Operation, Outcome, What};
@@ -17,6 +20,10 @@ pub const PROCESS_ENDED: &str = "process ended";
 pub const SYNC_FAILED: &str = "gave up after a failed sync";
 /// Node event: the machine lost its power.
 pub const POWER_LOST: &str = "power lost";
+
+/// What an asynchronous flush may still owe to the disk: `flushCommitLogThoroughInterval` 10 s, `flushIntervalCommitLog` 0.5 s, and a
+/// second for the sync itself.
+pub const FLUSH_WINDOW: Duration = Duration::from_millis(11_500);
 
 /// Everything that the safety invariants may look at.
 #[derive(Debug, Clone, Default)]
@@ -35,6 +42,8 @@ pub struct Evidence {
     pub queues: BTreeMap<Queue, QueueContents>,
     /// Commit logs as they lie on the disks at the end, by broker node.
     pub logs: BTreeMap<String, LogCopy>,
+    /// What each master's log says at the end, by its name; empty if all messages of the plan are plain.
+    pub ledgers: BTreeMap<String, Ledger>,
     /// What each broker node did in the safety phase.
     pub work: BTreeMap<String, Work>,
     /// For each liveness invariant what was still unmet at the last look.
@@ -48,6 +57,8 @@ struct Digest {
     /// By node, group and queue.
     commits: BTreeMap<(String, String, Queue), Commits>,
     first_lost: BTreeMap<Queue, i64>,
+    /// Deliveries of messages that had a delay: the place and when.
+    delayed: BTreeMap<Queue, Vec<(i64, Duration)>>,
     /// Keys that an offset named when it was delivered and does not name at the end.
     renamed: BTreeMap<(Queue, i64), BTreeSet<String>>,
 }
@@ -84,6 +95,43 @@ pub struct Snapshot {
     pub committed: BTreeMap<String, BTreeMap<Queue, i64>>,
     /// Masters that answered a probe with SEND_OK since the faults were healed.
     pub serving: Vec<String>,
+    /// What only a look at messages that are not plain shows; none if all are.
+    pub kinds: Option<KindsSeen>,
+}
+
+/// The part of a look that is about messages with a tag, a delay, or a listener that failed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct KindsSeen {
+    /// Masters whose log could be read.
+    pub logs_read: BTreeSet<String>,
+    /// Offsets of each queue whose message the group is not owed, by group that subscribes to tags.
+    pub not_owed: BTreeMap<String, BTreeMap<Queue, BTreeSet<i64>>>,
+    /// Messages that wait for their delay, as text.
+    pub waiting: Vec<String>,
+    /// Messages in retry topics that no listener has finished, as text.
+    pub unfinished_retries: Vec<String>,
+    /// Failures of listeners that are so recent that the message may still be on its way back to a broker.
+    pub handed_back_lately: usize,
+    /// The end of the queue of each delay level that has one, by master.
+    pub level_ends: BTreeMap<String, BTreeMap<i32, i64>>,
+    /// How far each delay level was delivered, by broker node; absent while it does not answer.
+    pub delays: BTreeMap<String, BTreeMap<i32, i64>>,
+}
+
+impl Snapshot {
+    /// Whether the group is owed the message at an offset of a queue.
+    pub fn is_owed(&self, group: &str, queue: &Queue, offset: i64) -> bool {
+        self.not_owed(group, queue).is_none_or(|offsets| !offsets.contains(&offset))
+    }
+
+    /// The last offset of a queue whose message the group is not owed.
+    pub fn last_not_owed(&self, group: &str, queue: &Queue) -> Option<i64> {
+        self.not_owed(group, queue).and_then(|offsets| offsets.last()).copied()
+    }
+
+    fn not_owed(&self, group: &str, queue: &Queue) -> Option<&BTreeSet<i64>> {
+        self.kinds.as_ref()?.not_owed.get(group)?.get(queue)
+    }
 }
 
 /// The messages of one queue, in order of offset.
@@ -213,6 +261,8 @@ pub struct Stored<'a> {
     pub promised: bool,
     /// Copies that earlier attempts may have left.
     pub other_copies_max: u32,
+    /// Whether the queue is that of a delay level.
+    pub is_delayed: bool,
 }
 
 /// All sends among the operations, in order of invocation.
@@ -221,13 +271,20 @@ pub fn sends<'a>(operations: &'a [Operation<'a, Ask, Told>]) -> Vec<Send<'a>> {
     for operation in operations {
         let Ask::Send { key } = operation.input else { continue };
         let stored = match (&operation.outcome, operation.ended) {
-            (Outcome::Ok(Told::Stored { queue, offset, promised, other_copies_max }), Some((_, at))) => Some(Stored {
+            (
+                Outcome::Ok(
+                    told @ (Told::Stored { queue, offset, promised, other_copies_max }
+                    | Told::Delayed { queue, offset, promised, other_copies_max }),
+                ),
+                Some((_, at)),
+            ) => Some(Stored {
                 asked_at: operation.invoked_at,
                 at,
                 queue,
                 offset: *offset,
                 promised: *promised,
                 other_copies_max: *other_copies_max,
+                is_delayed: matches!(told, Told::Delayed { .. }),
             }),
             _ => None,
         };
@@ -249,8 +306,23 @@ impl Evidence {
         self.digest().first_lost.get(queue).copied()
     }
 
-    /// Keys of the messages that a listener of the group was done with.
-    pub fn consumed(&self, group: &str) -> IndexSet<&str> {
+    /// The smallest offset of the queue that may have been lost with a suffix of the log. As [`first_lost`](Self::first_lost); but a delayed
+    /// message whose delivery was lost is delivered once more, often at the offset that it had, and then nothing shows that it was gone.
+    pub fn lost_from(&self, plan: &Plan, queue: &Queue) -> Option<i64> {
+        let first_lost = self.first_lost(queue);
+        if plan.cluster.flush == Flush::Sync {
+            return first_lost;
+        }
+        let losses = self.power_losses(&queue.broker);
+        let window = FLUSH_WINDOW + disk_held(plan, &queue.broker);
+        let is_in_doubt =
+            |at: Duration| losses.iter().any(|loss| *loss >= at && self.time_alive(&queue.broker, at, *loss) <= window);
+        let delayed = self.digest().delayed.get(queue).into_iter().flatten();
+        delayed.filter(|(_, at)| is_in_doubt(*at)).map(|(offset, _)| *offset).chain(first_lost).min()
+    }
+
+    /// Keys of the messages of the topic that a listener of the group was done with, by consuming them or by handing them back.
+    pub fn finished(&self, group: &str) -> IndexSet<&str> {
         let mut consumed = IndexSet::new();
         for operation in self.history.operations() {
             if let (Ask::Consume { group: of, key, .. }, Outcome::Ok(_)) = (operation.input, &operation.outcome)
@@ -292,9 +364,13 @@ impl Evidence {
             {
                 digest.lost(queue, *offset);
             }
-            (Ask::Consume { queue, offset, key, .. }, ..) if self.is_lost(queue, *offset, key) => {
-                digest.lost(queue, *offset);
-                digest.renamed.entry((queue.clone(), *offset)).or_default().insert(key.clone());
+            (Ask::Consume { queue, offset, key, .. }, ..) => {
+                if self.is_lost(queue, *offset, key) {
+                    digest.lost(queue, *offset);
+                    digest.renamed.entry((queue.clone(), *offset)).or_default().insert(key.clone());
+                } else if Kind::of(key).level > 0 {
+                    digest.delayed.entry(queue.clone()).or_default().push((*offset, operation.invoked_at));
+                }
             }
             _ => {}
         }
@@ -374,6 +450,11 @@ impl Evidence {
 
     /// Whether the message is where the producer was told.
     pub fn holds(&self, stored: &Stored<'_>, key: &str) -> bool {
+        if stored.is_delayed {
+            let ledger = self.ledgers.get(&stored.queue.broker);
+            let entry = ledger.and_then(|ledger| ledger.at(SCHEDULE_TOPIC, stored.queue.id, stored.offset));
+            return entry.is_some_and(|entry| entry.key == key);
+        }
         self.queues.get(stored.queue).is_some_and(|contents| contents.key_at(stored.offset) == Some(key))
     }
 }

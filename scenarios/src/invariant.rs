@@ -1,4 +1,4 @@
-//! The oracle: one property a file, named as in the literature of the project (I1 … I14, L1 … L3), each stated per durability mode
+//! The oracle: one property a file, named as in the literature of the project (I1 … I15, L1 … L3), each stated per durability mode
 //! so that it says exactly what may be lost or repeated, and why.
 //!
 //! A *safety* invariant judges the evidence when the run is over. A *liveness* invariant says of one look at the cluster what is
@@ -8,14 +8,19 @@ use crate::evidence::{Evidence, Snapshot};
 use crate::plan::Plan;
 use sim::verdict::Violation;
 
+pub mod i10_delay_progress;
+pub mod i10_delayed_in_time;
 pub mod i11_replicas_agree;
 pub mod i13_routes_agree;
 pub mod i14_no_end_without_a_cause;
+pub mod i15_only_subscribed;
 pub mod i1_acknowledged_survives;
 pub mod i2_no_excess_copies;
 pub mod i3_queue_order;
 pub mod i4_committed_offsets;
+pub mod i4_nothing_skipped;
 pub mod i5_one_owner;
+pub mod i6_comes_again;
 pub mod i6_delivered_in_the_end;
 pub mod l1_masters_serve;
 pub mod l2_replication_catches_up;
@@ -32,8 +37,13 @@ pub const SAFETY: &[(&str, Judge)] = &[
     (i2_no_excess_copies::NAME, i2_no_excess_copies::judge),
     (i3_queue_order::NAME, i3_queue_order::judge),
     (i4_committed_offsets::NAME, i4_committed_offsets::judge),
+    (i4_nothing_skipped::NAME, i4_nothing_skipped::judge),
+    (i6_comes_again::NAME, i6_comes_again::judge),
+    (i10_delayed_in_time::NAME, i10_delayed_in_time::judge),
+    (i10_delay_progress::NAME, i10_delay_progress::judge),
     (i11_replicas_agree::NAME, i11_replicas_agree::judge),
     (i14_no_end_without_a_cause::NAME, i14_no_end_without_a_cause::judge),
+    (i15_only_subscribed::NAME, i15_only_subscribed::judge),
 ];
 
 /// The liveness invariants: stable name and what is unmet.
@@ -44,6 +54,8 @@ pub const LIVENESS: &[(&str, Unmet)] = &[
     (l2_replication_catches_up::NAME, l2_replication_catches_up::unmet),
     (l3_queues_are_served::NAME, l3_queues_are_served::unmet),
     (i6_delivered_in_the_end::NAME, i6_delivered_in_the_end::unmet),
+    (i10_delayed_in_time::NAME, i10_delayed_in_time::unmet),
+    (i10_delay_progress::NAME, i10_delay_progress::unmet),
 ];
 
 /// All violations of a run, safety first, in the order of the tables above.

@@ -11,8 +11,10 @@
 //! |---|---|
 //! | [`plan`], [`draw`] | what one run does, as data; how it is drawn from a seed |
 //! | [`variation`], [`simpler`](mod@simpler), [`neighbour`](mod@neighbour) | how plans are varied: simpler ones for a failing one, those near a known one |
+//! | [`kinds`], [`ledger`], [`kinds_look`] | tags, delays, batches and failures; what a master's log says of them; what a look shows |
 //! | [`machines`], [`node_config`] | the nodes, and the configuration text of each server |
 //! | [`producers`], [`consumers`], [`observer`] | who sends, who consumes, who looks |
+//! | [`consumed`] | what groups have finished, from look to look |
 //! | [`operation`], [`evidence`] | the history's vocabulary; what judges look at |
 //! | [`invariant`], [`faults`] | the oracle, one property a file; what faults excuse |
 //! | [`system_states`] | what a guided campaign looks for |
@@ -27,6 +29,7 @@ compile_error!(
 );
 
 pub mod chronicle;
+pub mod consumed;
 pub mod consumers;
 pub mod disk_losses;
 pub mod draw;
@@ -34,6 +37,9 @@ pub mod evidence;
 pub mod faults;
 pub mod frames;
 pub mod invariant;
+pub mod kinds;
+pub mod kinds_look;
+pub mod ledger;
 pub mod machines;
 pub mod neighbour;
 pub mod node_config;

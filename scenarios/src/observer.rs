@@ -7,7 +7,7 @@ use crate::node_config::NAMESRV_PORT;
 use crate::operation::{Ask, Queue, Recorder, Told};
 use crate::plan::{Plan, TOPIC};
 use crate::producers::is_body_of;
-use protocol::body::{ConsumerOffsetSerializeWrapper, KvTable, TopicRouteData};
+use protocol::body::{ConsumerOffsetSerializeWrapper, DelayOffsetSerializeWrapper, KvTable, TopicRouteData};
 use protocol::header::{
     CreateTopicRequest, Empty, GetMaxOffsetRequest, GetMinOffsetRequest, GetRouteInfoRequest, OffsetResponse,
     PullMessageRequest, PullSysFlag, QueryConsumerOffsetRequest, TopicFilterType,
@@ -136,6 +136,20 @@ impl Observer {
                 Err(reason) => pending.fail(*reason),
             }
         }
+    }
+
+    /// Reads how far each delay level was delivered, and records that.
+    pub async fn delays(&self, node: &str, recorder: &Recorder) -> Option<BTreeMap<i32, i64>> {
+        let pending = recorder.invoke("observer", Ask::ReadDelays { node: node.into() });
+        let answer = self.broker(node, RequestCode::GetAllDelayOffset, &Empty {}).await;
+        let text =
+            answer.and_then(|answer| protocol::json::from_slice::<DelayOffsetSerializeWrapper>(&answer.body).ok());
+        let Some(text) = text else {
+            pending.fail("no table");
+            return None;
+        };
+        pending.ok(Told::Delays(text.offset_table.clone()));
+        Some(text.offset_table)
     }
 
     /// Smallest offset of a queue at a broker node, and the one behind its last message.

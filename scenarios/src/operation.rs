@@ -1,6 +1,7 @@
 //! What clients ask and are told in a history.
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// A queue of one broker name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -33,6 +34,24 @@ pub enum Ask {
         /// How often it was handed back before.
         reconsume_times: i32,
     },
+    /// A listener is called with a message that came back to its group, from the group's retry topic.
+    ConsumeAgain {
+        /// The group.
+        group: String,
+        /// The queue of the retry topic.
+        queue: Queue,
+        /// Its offset there.
+        offset: i64,
+        /// Which message.
+        key: String,
+        /// How often it was handed back before.
+        reconsume_times: i32,
+    },
+    /// The observer asks a broker how far each delay level was delivered.
+    ReadDelays {
+        /// The broker node that is asked.
+        node: String,
+    },
     /// The observer asks a broker for the committed offset of a group.
     ReadCommitted {
         /// The broker node that is asked.
@@ -59,8 +78,23 @@ pub enum Told {
         /// Copies that earlier attempts of the same call may have left.
         other_copies_max: u32,
     },
+    /// The broker stored the message, for its delay to pass.
+    Delayed {
+        /// The queue of its level, at the broker that has it.
+        queue: Queue,
+        /// At which offset.
+        offset: i64,
+        /// As of a message that is stored.
+        promised: bool,
+        /// As of a message that is stored.
+        other_copies_max: u32,
+    },
     /// The listener is done with the message.
     Consumed,
+    /// The listener could not consume the message; it is to come again.
+    Later,
+    /// The next offset to deliver, by delay level.
+    Delays(BTreeMap<i32, i64>),
     /// The committed offset; none if the broker has none.
     Committed(Option<i64>),
 }

@@ -2,6 +2,7 @@
 //!
 //! A plan holds everything that a run depends on; running it looks at no seed but the plan's own schedule seed.
 
+use crate::kinds::{Failing, Kinds};
 use serde::{Deserialize, Serialize};
 use sim::fault::Fault;
 use std::time::Duration;
@@ -137,6 +138,12 @@ pub struct Consumer {
     /// finished in another order than they came.
     #[serde(default, with = "sim::duration", skip_serializing_if = "Duration::is_zero")]
     pub work: Duration,
+    /// The tags that its group subscribes to; empty: everything.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+    /// What its listener cannot consume at first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failing: Option<Failing>,
 }
 
 /// Message model.
@@ -167,6 +174,9 @@ pub enum Operation {
         every: Duration,
         /// Length of each body.
         body_bytes: u32,
+        /// What the messages are.
+        #[serde(default, skip_serializing_if = "Kinds::is_plain")]
+        kinds: Kinds,
     },
     /// A consumer starts.
     Join {

@@ -1,9 +1,11 @@
 //! Producers at work: each send becomes an operation of the history.
 
+use crate::kinds::{Kind, Kinds};
 use crate::machines::Machines;
 use crate::operation::{Ask, Queue, Recorder, Told};
 use crate::plan::{Operation, Plan, TOPIC};
 use client::{ClientConfig, ClientInstance, Fate, Producer, ProducerConfig, SendError, SendOutcome, SendStatus};
+use protocol::message::property::DELAY_TIME_LEVEL;
 use protocol::{Message, MessageQueue};
 use rt::sync::CancellationToken;
 use std::time::Duration;
@@ -23,14 +25,12 @@ pub fn is_body_of(body: &[u8], key: &str) -> bool {
         .is_some_and(|rest| rest.iter().all(|byte| *byte == b'.'))
 }
 
-/// One message that a producer is to send.
-#[derive(Debug, Clone, Copy)]
+/// One call of a producer.
+#[derive(Debug, Clone)]
 struct Due {
     at: Duration,
-    /// Place of the burst among the operations of the plan.
-    burst: usize,
-    /// Place in the burst.
-    number: u32,
+    /// The messages: one, or a batch.
+    keys: Vec<String>,
     body_bytes: u32,
 }
 
@@ -51,7 +51,7 @@ pub fn boot(
         let now = rt::world::elapsed();
         // A message that is due at the moment of a restart was asked for by the life before.
         let is_left = |due: &&Due| started + due.at > now || now == started;
-        let due: Vec<Due> = due.iter().filter(is_left).copied().collect();
+        let due: Vec<Due> = due.iter().filter(is_left).cloned().collect();
         let (name, recorder, config) = (name.clone(), recorder.clone(), config.clone());
         drop(rt::world::spawn_on(node, async move {
             let token = CancellationToken::new();
@@ -63,8 +63,10 @@ pub fn boot(
                 if rt::world::elapsed() >= end {
                     break;
                 }
-                let key = [&*name, ".", &message.burst.to_string(), ".", &message.number.to_string()].concat();
-                send(&producer, &name, &key, message.body_bytes, None, &recorder).await;
+                match message.keys.as_slice() {
+                    [key] => drop(send(&producer, &name, key, message.body_bytes, None, &recorder).await),
+                    keys => send_batch(&producer, &name, keys, message.body_bytes, &recorder).await,
+                }
             }
             producer.shutdown().await;
             instance.shutdown().await;
@@ -75,18 +77,22 @@ pub fn boot(
 fn due(plan: &Plan, name: &str) -> Vec<Due> {
     let mut due = Vec::new();
     for (burst, operation) in plan.operations.iter().enumerate() {
-        let Operation::Send { producer, at, count, every, body_bytes } = operation else { continue };
+        let Operation::Send { producer, at, count, every, body_bytes, kinds } = operation else { continue };
         if producer == name {
-            due.extend((0..*count).map(|number| Due {
-                at: *at + *every * number,
-                burst,
-                number,
+            let numbers: Vec<u32> = (0..*count).collect();
+            due.extend(numbers.chunks(at_once(kinds)).map(|numbers| Due {
+                at: *at + *every * numbers[0],
+                keys: numbers.iter().map(|number| format!("{name}.{burst}.{number}{}", kinds.of(*number))).collect(),
                 body_bytes: *body_bytes,
             }));
         }
     }
     due.sort_by_key(|due| due.at);
     due
+}
+
+fn at_once(kinds: &Kinds) -> usize {
+    usize::try_from(kinds.batch.max(1)).expect("a batch is small")
 }
 
 /// A client's configuration on a node of the plan.
@@ -104,7 +110,7 @@ pub async fn send(
     queue: Option<&MessageQueue>,
     recorder: &Recorder,
 ) -> bool {
-    let message = Message::new(TOPIC, body(key, body_bytes)).with_keys(key);
+    let message = message(key, body_bytes);
     let pending = recorder.invoke(client, Ask::Send { key: key.to_owned() });
     let result = match queue {
         Some(queue) => producer.send_to(message, queue).await,
@@ -113,7 +119,7 @@ pub async fn send(
     match result {
         Ok(outcome) => {
             let promised = outcome.status == SendStatus::Ok;
-            pending.ok(stored(&outcome, promised));
+            pending.ok(stored(&outcome, promised, Kind::of(key), 0));
             promised
         }
         Err(error) => {
@@ -126,14 +132,48 @@ pub async fn send(
     }
 }
 
-fn stored(outcome: &SendOutcome, promised: bool) -> Told {
-    let uncertain = outcome.attempts.iter().filter(|attempt| attempt.fate() == Fate::Unknown).count();
-    Told::Stored {
-        queue: Queue { broker: outcome.queue.broker_name.clone(), id: outcome.queue.queue_id },
-        offset: outcome.queue_offset.0,
-        promised,
-        other_copies_max: u32::try_from(uncertain).expect("a call has few attempts"),
+/// Sends messages in one call, and records of each what is known of it.
+async fn send_batch(producer: &Producer, client: &str, keys: &[String], body_bytes: u32, recorder: &Recorder) {
+    let messages = keys.iter().map(|key| message(key, body_bytes)).collect();
+    let pending: Vec<_> = keys.iter().map(|key| recorder.invoke(client, Ask::Send { key: key.clone() })).collect();
+    let result = producer.send_batch(messages).await;
+    for ((place, key), pending) in (0..).zip(keys).zip(pending) {
+        match &result {
+            Ok(outcome) => {
+                pending.ok(stored(outcome, outcome.status == SendStatus::Ok, Kind::of(key), place));
+            }
+            Err(error) => match fate(error) {
+                Fate::NotStored => pending.fail(error.to_string()),
+                Fate::Unknown => pending.unknown(error.to_string()),
+            },
+        }
     }
+}
+
+/// The message of that name.
+fn message(key: &str, body_bytes: u32) -> Message {
+    let mut message = Message::new(TOPIC, body(key, body_bytes)).with_keys(key);
+    let kind = Kind::of(key);
+    if let Some(tag) = kind.tag {
+        message = message.with_tags(tag);
+    }
+    if kind.level > 0 {
+        message = message.with_property(DELAY_TIME_LEVEL, kind.level.to_string());
+    }
+    message
+}
+
+/// Where the message is that stands at this place of the call.
+fn stored(outcome: &SendOutcome, promised: bool, kind: Kind<'_>, place: i64) -> Told {
+    let uncertain = outcome.attempts.iter().filter(|attempt| attempt.fate() == Fate::Unknown).count();
+    let other_copies_max = u32::try_from(uncertain).expect("a call has few attempts");
+    let (broker, offset) = (outcome.queue.broker_name.clone(), outcome.queue_offset.0 + place);
+    if kind.level > 0 {
+        // The answer names the queue that was asked for, and the offset in that of the level.
+        let queue = Queue { broker, id: kind.level - 1 };
+        return Told::Delayed { queue, offset, promised, other_copies_max };
+    }
+    Told::Stored { queue: Queue { broker, id: outcome.queue.queue_id }, offset, promised, other_copies_max }
 }
 
 fn fate(error: &SendError) -> Fate {

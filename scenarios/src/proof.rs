@@ -96,8 +96,10 @@ impl<'a> Words<'a> {
             _ => false,
         };
         let is_named = match operation.input {
-            Ask::Send { key } | Ask::Consume { key, .. } => self.all.contains(key.as_str()),
-            Ask::ReadCommitted { .. } => false,
+            Ask::Send { key } | Ask::Consume { key, .. } | Ask::ConsumeAgain { key, .. } => {
+                self.all.contains(key.as_str())
+            }
+            Ask::ReadCommitted { .. } | Ask::ReadDelays { .. } => false,
         };
         is_named || is_there
     }

@@ -1,14 +1,18 @@
 //! One run of a plan: boot, safety phase under faults, healing, liveness phase, a last look, the verdict.
 
 use crate::chronicle;
+use crate::consumed::Consumed;
 use crate::consumers::{self, Roster};
 use crate::disk_losses::damaged;
-use crate::evidence::{Evidence, Snapshot, Work, slaves_of};
+use crate::evidence::{Evidence, KindsSeen, Snapshot, Work, slaves_of};
 use crate::frames::read_frame;
 use crate::invariant::{LIVENESS, judge, l3_queues_are_served};
+use crate::kinds::{self, has_kinds};
+use crate::kinds_look::KindsLook;
+use crate::ledger::Ledger;
 use crate::machines::{CONFIGURATIONS, Machines};
 use crate::observer::Observer;
-use crate::operation::{Ask, History, Queue, Recorder, Told};
+use crate::operation::{History, Queue, Recorder, Told};
 use crate::plan::{self, Operation, Plan};
 use crate::producers;
 use crate::proof::proven;
@@ -19,7 +23,7 @@ use rt::sync::CancellationToken;
 use rt::world::{Buggify, Latency, NetworkConfig, Policy, WorldConfig};
 use sim::atlas::{Area, Atlas};
 use sim::desk::Desk;
-use sim::history::{OperationId, What};
+use sim::history::What;
 use sim::nemesis::Nemesis;
 use sim::report::Report;
 use sim::verdict::Violation;
@@ -228,12 +232,16 @@ impl Run {
             let (groups, queues) = (self.plan.clients.groups(), self.queues_of(&broker));
             let asked: Vec<(String, Queue)> =
                 groups.iter().flat_map(|group| queues.iter().map(|queue| (group.clone(), queue.clone()))).collect();
+            let with_delays = has_kinds(&self.plan);
             rt::task::spawn(async move {
                 while !stop.is_cancelled() {
                     observer.all_committed(&node, &asked, &recorder).await;
                     if desk.is_recording() {
                         // A look at the disk, which no program notices.
                         desk.sample("ends of logs", &node, observer.log_end(&node));
+                    }
+                    if with_delays {
+                        observer.delays(&node, &recorder).await;
                     }
                     rt::time::sleep(LOOK_EVERY).await;
                 }
@@ -255,11 +263,15 @@ impl Run {
         let instance = ClientInstance::start(config, &token).expect("the configuration is made here");
         let prober =
             Producer::start(&instance, ProducerConfig::new("probers")).await.expect("the first of its instance");
-        let bound = evidence.healed_at + liveness_bound();
+        let bound = evidence.healed_at + liveness_bound() + kinds::wait_max(&self.plan);
         let (mut serving, mut consumed) = (BTreeSet::new(), Consumed::default());
+        let mut kinds_look = has_kinds(&self.plan).then(KindsLook::default);
         loop {
             self.probe(&prober, &mut serving).await;
             let mut look = self.look(&mut consumed).await;
+            if let Some(kinds) = &mut kinds_look {
+                look.kinds = Some(self.look_at_kinds(kinds, &serving).await);
+            }
             look.serving = serving.iter().cloned().collect();
             let masters = prober.publish_queues(plan::TOPIC).await.unwrap_or_default();
             look.client_route =
@@ -286,7 +298,8 @@ impl Run {
             }
             let mut promised = true;
             for queue in self.queues_of(&master) {
-                let key = format!("probe.{master}.{}.{}", queue.id, rt::world::elapsed().as_millis());
+                let kind = kinds::probe_kind(&self.plan.clients);
+                let key = format!("probe.{master}.{}.{}{kind}", queue.id, rt::world::elapsed().as_millis());
                 let to = MessageQueue::new(plan::TOPIC, &master, queue.id);
                 promised = promised && producers::send(prober, "prober", &key, 60, Some(&to), &self.recorder).await;
             }
@@ -332,6 +345,21 @@ impl Run {
         look
     }
 
+    /// Looks at what is not plain. The log of a master that does not serve yet may still be cut.
+    async fn look_at_kinds(&self, look: &mut KindsLook, serving: &BTreeSet<String>) -> KindsSeen {
+        self.recorder.look(|history| look.read_history(history));
+        for master in serving {
+            look.read_log(master, self.observer.log(master));
+        }
+        let mut seen = look.seen(&self.plan, rt::world::elapsed());
+        for node in self.plan.cluster.brokers() {
+            if let Some(delays) = self.observer.delays(&node, &self.recorder).await {
+                seen.delays.insert(node, delays);
+            }
+        }
+        seen
+    }
+
     /// Ends producers and consumers where they stand: what they were told is what the last look must find, and nothing is added to it.
     fn end_clients(&self) {
         let consumers = self.plan.clients.consumer_names().into_iter().map(|(name, _)| name);
@@ -362,53 +390,32 @@ impl Run {
         for node in self.plan.cluster.brokers() {
             evidence.logs.insert(node.clone(), self.observer.log(&node));
         }
+        if has_kinds(&self.plan) {
+            let of = |master: String| (master.clone(), Ledger::of(evidence.logs[&master].clone()));
+            evidence.ledgers = self.plan.cluster.masters().into_iter().map(of).collect();
+        }
         evidence.ended_at = evidence.ended_at.max(rt::world::elapsed());
     }
 
     /// Numbers for the summary.
     fn count(&self) {
-        let (mut acknowledged, mut consumed) = (0, 0);
+        let (mut acknowledged, mut delayed, mut consumed, mut failed) = (0, 0, 0, 0);
         self.recorder.look(|history| {
             for event in &history.events {
                 match &event.what {
                     What::Ok { output: Told::Stored { .. }, .. } => acknowledged += 1,
+                    What::Ok { output: Told::Delayed { .. }, .. } => delayed += 1,
                     What::Ok { output: Told::Consumed, .. } => consumed += 1,
+                    What::Ok { output: Told::Later, .. } => failed += 1,
                     _ => {}
                 }
             }
         });
-        self.desk.count("messages acknowledged", acknowledged);
+        self.desk.count("messages acknowledged", acknowledged + delayed);
         self.desk.count("messages consumed", consumed);
-    }
-}
-
-/// Offsets that each group has consumed, as the history tells so far.
-#[derive(Default)]
-struct Consumed {
-    offsets: BTreeMap<String, BTreeMap<Queue, Vec<i64>>>,
-    /// Deliveries whose listener is not done, with the place of their event.
-    begun: BTreeMap<OperationId, usize>,
-    events_read: usize,
-}
-
-impl Consumed {
-    /// Takes in the events that came since the last look.
-    fn read_on(&mut self, history: &History) {
-        for (place, event) in history.events.iter().enumerate().skip(self.events_read) {
-            match &event.what {
-                What::Invoke { operation, input: Ask::Consume { .. }, .. } => {
-                    self.begun.insert(*operation, place);
-                }
-                What::Ok { operation, output: Told::Consumed } => {
-                    let begun = self.begun.remove(operation).map(|place| &history.events[place].what);
-                    if let Some(What::Invoke { input: Ask::Consume { group, queue, offset, .. }, .. }) = begun {
-                        let queues = self.offsets.entry(group.clone()).or_default();
-                        queues.entry(queue.clone()).or_default().push(*offset);
-                    }
-                }
-                _ => {}
-            }
+        if has_kinds(&self.plan) {
+            self.desk.count("messages delayed", delayed);
+            self.desk.count("messages handed back", failed);
         }
-        self.events_read = history.events.len();
     }
 }

@@ -1,5 +1,6 @@
 //! Simpler plans, each in one way: what the shrinker of a failing case tries besides leaving faults and operations out.
 
+use crate::kinds::Kinds;
 use crate::plan::{Cluster, Operation, Plan, Policy, Replication};
 use std::time::Duration;
 
@@ -68,7 +69,7 @@ fn among_its_nodes(mut plan: Plan) -> Plan {
 }
 
 fn plainer(plan: &Plan) -> Vec<Plan> {
-    let changes: [fn(&mut Plan); 7] = [
+    let changes: [fn(&mut Plan); 12] = [
         |plan| plan.rare_choices = false,
         |plan| plan.schedule.policy = Policy::Random,
         |plan| plan.cluster.replication = Replication::Async,
@@ -76,8 +77,21 @@ fn plainer(plan: &Plan) -> Vec<Plan> {
         |plan| plan.network.by_name = false,
         |plan| plan.network.latency_max = plan.network.latency_min,
         |plan| plan.clients.consumers.iter_mut().for_each(|consumer| consumer.work = Duration::ZERO),
+        |plan| plan.clients.consumers.iter_mut().for_each(|consumer| consumer.failing = None),
+        |plan| plan.clients.consumers.iter_mut().for_each(|consumer| consumer.tags.clear()),
+        |plan| each_kinds(plan, |kinds| kinds.batch = 0),
+        |plan| each_kinds(plan, |kinds| kinds.levels.clear()),
+        |plan| each_kinds(plan, |kinds| kinds.tags.clear()),
     ];
     changes.into_iter().map(|change| changed(plan, change)).collect()
+}
+
+fn each_kinds(plan: &mut Plan, change: fn(&mut Kinds)) {
+    for operation in &mut plan.operations {
+        if let Operation::Send { kinds, .. } = operation {
+            change(kinds);
+        }
+    }
 }
 
 fn changed(plan: &Plan, change: impl FnOnce(&mut Plan)) -> Plan {
@@ -131,11 +145,16 @@ pub fn rescheduled(plan: &Plan, seed: u64) -> Plan {
 mod tests {
     use super::{nodes, simpler};
     use crate::draw;
+    use crate::kinds::has_kinds;
     use crate::plan::Plan;
     use proptest::strategy::Strategy;
 
     fn drawn(seed: u64) -> Plan {
-        sim::scenario::draw(&draw::hostile_profile().boxed(), "simpler", seed)
+        if seed.is_multiple_of(2) {
+            sim::scenario::draw(&draw::hostile_profile().boxed(), "simpler", seed)
+        } else {
+            sim::scenario::draw(&draw::kinds_profile().boxed(), "simpler", seed)
+        }
     }
 
     /// A shrinker takes the first simpler plan that fails; if all fail, that must come to an end.
@@ -155,6 +174,7 @@ mod tests {
                     assert!(steps < 1_000, "seed {seed}, choice {choice}: no end in sight at {plan:?}");
                 }
                 assert_eq!((plan.cluster.slaves.as_slice(), plan.cluster.name_servers), ([0].as_slice(), 1));
+                assert!(!has_kinds(&plan), "{plan:?}");
             }
         }
     }

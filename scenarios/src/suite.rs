@@ -4,6 +4,7 @@ use sim::scenario::Registry;
 
 pub mod failover;
 pub mod hostile;
+pub mod kinds;
 pub mod late;
 pub mod progress;
 pub mod rebalance;
@@ -15,6 +16,7 @@ pub fn registry() -> Registry {
     let registry = Registry::new("cargo sim")
         .with(failover::NothingPromisedIsLost)
         .with(hostile::NothingPromisedIsLost)
-        .with(rebalance::MembersComeAndGo);
+        .with(rebalance::MembersComeAndGo)
+        .with(kinds::EachKindKeepsItsPromise);
     service::register(progress::register(registry).with(sweep::EachCrashPoint)).with(late::LateMember)
 }

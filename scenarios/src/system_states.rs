@@ -87,12 +87,15 @@ impl Walk {
                 Ask::ReadCommitted { node, group, queue } => {
                     self.asked.insert(*operation, (node.clone(), group.clone(), queue.clone()));
                 }
-                Ask::Consume { .. } => {}
+                Ask::Consume { .. } | Ask::ConsumeAgain { .. } | Ask::ReadDelays { .. } => {}
                 Ask::Send { .. } => drop(self.sending.insert(*operation)),
             },
             What::Ok { operation, output } => match output {
-                Told::Stored { promised, .. } => self.state.sent = if *promised { 'p' } else { 's' },
-                Told::Consumed => self.consumed_at = at,
+                Told::Stored { promised, .. } | Told::Delayed { promised, .. } => {
+                    self.state.sent = if *promised { 'p' } else { 's' }
+                }
+                Told::Consumed | Told::Later => self.consumed_at = at,
+                Told::Delays(_) => {}
                 Told::Committed(offset) => self.committed(*operation, *offset),
             },
             What::Fail { operation, .. } if self.sending.contains(operation) => self.state.sent = 'f',

@@ -13,7 +13,7 @@
 //! `flushCommitLogThoroughInterval` (10 s) plus one flush and its wait; it grows by the time that a fault holds the disk.
 
 use crate::disk_losses;
-use crate::evidence::{Evidence, Send, Stored, sends, slaves_of};
+use crate::evidence::{Evidence, FLUSH_WINDOW, Send, Stored, sends, slaves_of};
 use crate::faults::disk_held;
 use crate::plan::{Flush, Plan};
 use sim::verdict::Violation;
@@ -21,9 +21,6 @@ use std::time::Duration;
 
 /// Stable name.
 pub const NAME: &str = "I1 acknowledged message survives";
-
-/// `flushCommitLogThoroughInterval` 10 s, `flushIntervalCommitLog` 0.5 s, and a second for the sync itself.
-const FLUSH_WINDOW: Duration = Duration::from_millis(11_500);
 
 /// A returning master has asked its slaves within that, or has not been able to.
 const ASK_WINDOW: Duration = Duration::from_secs(30);

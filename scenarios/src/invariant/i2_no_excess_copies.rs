@@ -1,7 +1,8 @@
 //! I2: nothing is stored or delivered more often than at-least-once allows.
 //!
 //! *Stored*: a call makes up to `1 + retries` attempts under one key; the copies of a key in all queues of all masters never exceed
-//! the attempts that are not known to have failed. A call that certainly failed left no copy.
+//! the attempts that are not known to have failed. A call that certainly failed left no copy. Of a delayed message its records in the
+//! levels' queues count; how often each of them is delivered is [`super::i10_delay_progress`].
 //!
 //! *Delivered*: a message is delivered to a group again only from an offset that the broker asked could rightly answer to a new
 //! owner. Per queue, a consumer's deliveries between two steps back are one *run*, which started at the offset that its owner read.
@@ -11,9 +12,11 @@
 
 use crate::evidence::{Evidence, Outage, longest_fault, sends, slaves_of};
 use crate::faults::disk_held;
-use crate::invariant::i4_committed_offsets::recovered_floors;
+use crate::invariant::i4_committed_offsets::{PERSIST_WINDOW, recovered_floors};
+use crate::kinds::Kind;
+use crate::ledger::Ledger;
 use crate::operation::{Ask, Queue, Told};
-use crate::plan::Plan;
+use crate::plan::{Plan, TOPIC};
 use indexmap::IndexMap;
 use sim::history::{Operation, Outcome};
 use sim::verdict::{EventId, Violation};
@@ -38,8 +41,13 @@ pub fn judge(plan: &Plan, evidence: &Evidence) -> Vec<Violation> {
 
 fn stored_copies(evidence: &Evidence, operations: &[Operation<'_, Ask, Told>]) -> Vec<Violation> {
     let mut copies: IndexMap<&str, u32> = IndexMap::new();
-    for message in evidence.queues.values().flat_map(|contents| &contents.messages) {
+    let delivered = evidence.queues.values().flat_map(|contents| &contents.messages);
+    for message in delivered.filter(|message| Kind::of(&message.key).level == 0) {
         *copies.entry(&message.key).or_default() += 1;
+    }
+    let delayed = evidence.ledgers.values().flat_map(Ledger::delayed);
+    for (_, _, entry) in delayed.filter(|(_, _, entry)| entry.waits_for.as_deref() == Some(TOPIC)) {
+        *copies.entry(&entry.key).or_default() += 1;
     }
     let mut violations = Vec::new();
     for send in sends(operations) {
@@ -136,7 +144,12 @@ impl<'a> NodeProgress<'a> {
         let of = |node: &String| {
             let commits = evidence.commits_seen(node, group, queue);
             let outages = evidence.outages(node);
-            let floors = recovered_floors(commits, &outages, disk_held(plan, node), evidence.first_lost(queue));
+            let floors = recovered_floors(
+                commits,
+                &outages,
+                PERSIST_WINDOW + disk_held(plan, node),
+                evidence.lost_from(plan, queue),
+            );
             NodeProgress { commits, outages: outages.into_iter().zip(floors).collect() }
         };
         nodes.iter().map(of).collect()

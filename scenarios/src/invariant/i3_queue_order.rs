@@ -82,7 +82,7 @@ fn same_message(plan: &Plan, evidence: &Evidence) -> Vec<Violation> {
     let mut owners = IndexMap::new();
     for send in &sends {
         let Some(stored) = &send.stored else { continue };
-        if let Some(other) = owners.insert((stored.queue, stored.offset), send.key)
+        if let Some(other) = owners.insert((stored.queue, stored.offset, stored.is_delayed), send.key)
             && !hazard(plan, evidence, &stored.queue.broker, Duration::ZERO)
         {
             let summary = format!(
@@ -96,7 +96,7 @@ fn same_message(plan: &Plan, evidence: &Evidence) -> Vec<Violation> {
 }
 
 /// Whether what was sent at `sent` may have been lost with an unsynced suffix.
-fn hazard(plan: &Plan, evidence: &Evidence, broker: &str, sent: Duration) -> bool {
+pub fn hazard(plan: &Plan, evidence: &Evidence, broker: &str, sent: Duration) -> bool {
     let nodes = [vec![broker.to_owned()], slaves_of(&plan.cluster, broker)].concat();
     plan.cluster.flush == Flush::Async
         && nodes.iter().any(|node| evidence.power_losses(node).into_iter().any(|loss| loss >= sent))

@@ -9,8 +9,8 @@
 //!   higher offset would skip the messages that come next.
 //! - With `recoverFromSlaveOnStart`, *M* after the return is at least every *S* that was shown while the master was away, if the slave
 //!   could be reached when the master came back. Without it (Apache's classic master) that progress may be lost.
-//! - At the end no committed offset is above the end of its queue, and each message below it was consumed by its group: a commit
-//!   never skips. Messages of a lost suffix are consumed by nobody any more and do not count.
+//! - At the end no committed offset is above the end of its queue, and each message below it that the group subscribes to was finished
+//!   by it, consumed or handed back: a commit never skips. Messages of a lost suffix are consumed by nobody any more and do not count.
 
 use crate::disk_losses;
 use crate::evidence::{Death, Evidence, Outage, slaves_of};
@@ -25,7 +25,7 @@ use std::time::Duration;
 pub const NAME: &str = "I4 committed offsets";
 
 /// `flushConsumerOffsetInterval` 5 s, and a second for the write and its sync.
-const PERSIST_WINDOW: Duration = Duration::from_secs(6);
+pub const PERSIST_WINDOW: Duration = Duration::from_secs(6);
 /// A fault this close to a master's return may have kept it from its slave.
 const REACH_WINDOW: Duration = Duration::from_secs(20);
 
@@ -33,28 +33,28 @@ const REACH_WINDOW: Duration = Duration::from_secs(20);
 pub fn judge(plan: &Plan, evidence: &Evidence) -> Vec<Violation> {
     let mut violations = Vec::new();
     for group in plan.clients.groups().iter().filter(|group| crate::plan::is_clustering(plan, group)) {
-        let consumed = evidence.consumed(group);
+        let finished = evidence.finished(group);
         for queue in evidence.queues.keys() {
             violations.extend(recovered(plan, evidence, group, queue));
-            violations.extend(not_ahead(evidence, group, queue, &consumed));
+            violations.extend(not_ahead(evidence, group, queue, &finished));
         }
     }
     violations
 }
 
-/// The least that a table may hold after each of a node's `outages` (in order of time), given what it showed. `held`: how long faults
-/// may have held up the node's disk. `lost`: the first offset of the suffix that power losses took from the queue.
+/// The least that a table may hold after each of a node's `outages` (in order of time), given what it showed. `window`: how long it may
+/// take until what was shown is on the disk. `lost`: the first offset of the suffix that power losses took from the queue.
 pub fn recovered_floors(
     commits: &[(Duration, i64)],
     outages: &[Outage],
-    held: Duration,
+    window: Duration,
     lost: Option<i64>,
 ) -> Vec<i64> {
     let mut floor = 0;
     let mut started = Duration::ZERO;
     let floor_after = |outage: &Outage| {
         for (at, shown) in commits.iter().filter(|(at, _)| (started..=outage.from).contains(at)) {
-            let is_persisted = *at + PERSIST_WINDOW + held <= outage.from;
+            let is_persisted = *at + window <= outage.from;
             floor = if is_persisted { *shown } else { floor.min(*shown) };
         }
         if let Some(lost) = lost
@@ -72,9 +72,9 @@ pub fn recovered_floors(
 fn recovered(plan: &Plan, evidence: &Evidence, group: &str, queue: &Queue) -> Vec<Violation> {
     let master = &queue.broker;
     let commits = evidence.commits_seen(master, group, queue);
-    let lost = evidence.first_lost(queue);
+    let lost = evidence.lost_from(plan, queue);
     let outages = evidence.outages(master);
-    let floors = recovered_floors(commits, &outages, disk_held(plan, master), lost);
+    let floors = recovered_floors(commits, &outages, PERSIST_WINDOW + disk_held(plan, master), lost);
     let mut violations = Vec::new();
     for (outage, mut floor) in outages.into_iter().zip(floors) {
         let Some(back) = outage.until else { continue };
@@ -130,7 +130,7 @@ fn slave_floor(plan: &Plan, evidence: &Evidence, group: &str, queue: &Queue, out
     slaves_of(&plan.cluster, &queue.broker).iter().filter_map(shown).max()
 }
 
-fn not_ahead(evidence: &Evidence, group: &str, queue: &Queue, consumed: &IndexSet<&str>) -> Vec<Violation> {
+fn not_ahead(evidence: &Evidence, group: &str, queue: &Queue, finished: &IndexSet<&str>) -> Vec<Violation> {
     let Some(committed) = evidence.last.committed.get(group).and_then(|queues| queues.get(queue)).copied() else {
         return Vec::new();
     };
@@ -144,12 +144,13 @@ fn not_ahead(evidence: &Evidence, group: &str, queue: &Queue, consumed: &IndexSe
     }
     let skipped = contents.messages.iter().find(|message| {
         message.offset < committed
-            && !consumed.contains(message.key.as_str())
+            && evidence.last.is_owed(group, queue, message.offset)
+            && !finished.contains(message.key.as_str())
             && !evidence.was_reused(queue, message.offset, &message.key)
     });
     let Some(skipped) = skipped else { return Vec::new() };
     let summary = format!(
-        "{group} at {} queue {}: committed {committed}, but {} at offset {} was never consumed",
+        "{group} at {} queue {}: committed {committed}, but {} at offset {} was never finished",
         queue.broker, queue.id, skipped.key, skipped.offset
     );
     vec![Violation::new(NAME, summary)]

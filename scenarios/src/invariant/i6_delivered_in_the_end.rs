@@ -1,5 +1,10 @@
 //! I6: each stored, visible message is delivered to each subscribed group in the end. Broadcasting: to each member that was there
-//! when it was stored is not claimed here; to some member is.
+//! when it was stored is not claimed here; to some member is. A group that subscribes to tags is owed the messages with those.
+//! (Asynchronous flush, again: a reader that had gone past messages of the lost suffix, which it did not subscribe to, may not see
+//! what is stored at their offsets next. How far it may have gone is how far any queue was ever seen to reach.)
+//!
+//! A message that a listener failed on and that came back is one more message, of the group's retry topic, which is delivered in the
+//! end too; what becomes of it then is [`super::i6_comes_again`].
 
 use crate::evidence::Snapshot;
 use crate::plan::Plan;
@@ -18,7 +23,8 @@ pub fn unmet(plan: &Plan, look: &Snapshot) -> Vec<String> {
         for (queue, end) in &look.queue_ends {
             let consumed: BTreeSet<i64> =
                 look.consumed.get(&group).and_then(|queues| queues.get(queue)).into_iter().flatten().copied().collect();
-            let missing: Vec<i64> = (0..*end).filter(|offset| !consumed.contains(offset)).collect();
+            let missing: Vec<i64> =
+                (0..*end).filter(|offset| !consumed.contains(offset) && look.is_owed(&group, queue, *offset)).collect();
             if let Some(first) = missing.first() {
                 unmet.push(format!(
                     "{group}: {} of {} queue {} from offset {first} on were never consumed",
@@ -27,6 +33,13 @@ pub fn unmet(plan: &Plan, look: &Snapshot) -> Vec<String> {
                     queue.id
                 ));
             }
+        }
+    }
+    if let Some(kinds) = &look.kinds {
+        unmet
+            .extend(kinds.unfinished_retries.iter().map(|message| format!("{message} came back and was not finished")));
+        if kinds.handed_back_lately > 0 {
+            unmet.push("a listener has failed just now".into());
         }
     }
     unmet

@@ -29,6 +29,7 @@ pub fn unmet(plan: &Plan, look: &Snapshot) -> Vec<String> {
         for (queue, end) in &look.queue_ends {
             let last =
                 look.consumed.get(group).and_then(|queues| queues.get(queue)).and_then(|offsets| offsets.iter().max());
+            let last = last.copied().max(look.last_not_owed(group, queue));
             if *end > 0 && last.is_none_or(|last| last + 1 < *end) {
                 unmet.push(format!(
                     "{group} with {} members: {} queue {} waits at {last:?} of {end}",

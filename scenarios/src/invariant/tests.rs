@@ -1,5 +1,7 @@
 //! For each invariant a history that breaks it, and a near one that does not.
 
+mod kinds;
+
 use super::{LIVENESS, judge};
 use crate::evidence::{Evidence, LogCopy, QueueContents, Snapshot, StoredKey};
 use crate::operation::{Ask, Queue, Told};
@@ -35,6 +37,8 @@ fn plan(flush: Flush, replication: Replication) -> Plan {
                 model: Model::Clustering,
                 persist_interval: seconds(5.0),
                 work: Duration::ZERO,
+                tags: Vec::new(),
+                failing: None,
             }],
         },
         operations: Vec::new(),

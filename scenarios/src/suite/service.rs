@@ -6,6 +6,7 @@
 
 use crate::draw;
 use crate::evidence::Evidence;
+use crate::kinds::Kinds;
 use crate::operation::{Ask, Queue, Told};
 use crate::plan::{Cluster, Network, Operation, Plan, Schedule};
 use crate::run::{self, Claim};
@@ -126,7 +127,7 @@ impl Scenario for Service {
 pub fn sends(producer: &str, from: Duration, until: Duration, every: Duration) -> Operation {
     let count = until.saturating_sub(from).as_millis() / every.as_millis();
     let count = u32::try_from(count).expect("a run is short");
-    Operation::Send { producer: producer.into(), at: from, count, every, body_bytes: 100 }
+    Operation::Send { producer: producer.into(), at: from, count, every, body_bytes: 100, kinds: Kinds::default() }
 }
 
 /// A consumer that joins.

@@ -5,6 +5,7 @@
 
 use crate::draw;
 use crate::evidence::{Evidence, Work};
+use crate::kinds::Kinds;
 use crate::plan::{Cluster, Flush, Network, Operation, Plan, Policy, Replication, Schedule};
 use crate::run;
 use crate::variation::Story;
@@ -83,8 +84,14 @@ const PACKETS: &str = "packets of ";
 
 /// The sequence on a fixed schedule. The point counts from the end of the warm-up.
 pub fn plan(point: CrashPoint) -> Plan {
-    let sends =
-        Operation::Send { producer: "producer-1".into(), at: WARM_UP, count: MESSAGES, every: EVERY, body_bytes: 100 };
+    let sends = Operation::Send {
+        producer: "producer-1".into(),
+        at: WARM_UP,
+        count: MESSAGES,
+        every: EVERY,
+        body_bytes: 100,
+        kinds: Kinds::default(),
+    };
     let fault = Fault { fault: Kind::CrashPoint(point), start: Moment::At(WARM_UP), lasts: DURATION - WARM_UP };
     Plan {
         rare_choices: false,

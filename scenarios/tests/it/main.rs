@@ -7,6 +7,7 @@ mod command_line;
 mod determinism;
 mod failover;
 mod hostile;
+mod kinds;
 mod mutants;
 mod probes;
 mod progress;

@@ -1,6 +1,7 @@
 //! What the scenarios of this suite have in common: one master with a slave, and the times at which things happen to them.
 
 use crate::draw;
+use crate::kinds::Kinds;
 use crate::plan::{Clients, Cluster, Flush, Model, Network, Operation, Plan, Replication, Schedule};
 use proptest::array::uniform3;
 use proptest::prelude::{Just, Strategy, any, prop_oneof};
@@ -181,6 +182,7 @@ pub fn sends(from: Duration, until: Duration) -> Operation {
         count: u32::try_from(count).expect("a run is short"),
         every,
         body_bytes: 100,
+        kinds: Kinds::default(),
     }
 }
 

@@ -1,0 +1,124 @@
+//! What a master's log says of each message: where it waits, where it was delivered, where it was buried.
+//!
+//! A delayed message has two records: one in the queue of its level, one where it went when its time had come. So has a message that a
+//! listener handed back, whose second record is in its group's retry topic.
+
+use crate::evidence::LogCopy;
+use protocol::message::property::{KEYS, REAL_TOPIC};
+use protocol::message::record::{Peeked, RecordView, peek};
+use std::collections::BTreeMap;
+
+/// Where messages wait for their delay to pass.
+pub const SCHEDULE_TOPIC: &str = "SCHEDULE_TOPIC_XXXX";
+
+/// One record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// The key of the run; empty for a message that no client of the plan sent.
+    pub key: String,
+    /// Commit-log offset.
+    pub physical: i64,
+    /// Store time by the clock of the broker that wrote it, in milliseconds.
+    pub stored_ms: i64,
+    /// How often a listener had handed it back.
+    pub reconsume_times: i32,
+    /// Of a message that waits: the topic that it is for.
+    pub waits_for: Option<String>,
+}
+
+/// What tells the records of a message apart: the topic that it is in or waits for, its key, and how often it had come back.
+pub type Trip<'a> = (&'a str, &'a str, i32);
+
+/// The records of a log, by topic and queue, then by queue offset.
+#[derive(Debug, Clone, Default)]
+pub struct Ledger {
+    queues: BTreeMap<(String, i32), BTreeMap<i64, Entry>>,
+    read: LogCopy,
+}
+
+impl Ledger {
+    /// The records of a log.
+    pub fn of(log: LogCopy) -> Ledger {
+        let mut ledger = Ledger::default();
+        ledger.read_on(log);
+        ledger
+    }
+
+    /// Takes in what came since the last call; a log that is not a continuation of what was read is read anew.
+    pub fn read_on(&mut self, log: LogCopy) {
+        if log.start != self.read.start || !log.bytes.starts_with(&self.read.bytes) {
+            *self = Ledger { read: LogCopy { start: log.start, bytes: Vec::new() }, ..Ledger::default() };
+        }
+        let mut rest = &log.bytes[self.read.bytes.len()..];
+        while let Ok(found) = peek(rest) {
+            let size = match found {
+                Peeked::Record { size, .. } => {
+                    if let Ok(record) = RecordView::parse(rest) {
+                        self.note(&record);
+                    }
+                    size
+                }
+                Peeked::Blank { size } => size,
+            };
+            let Some(behind) = rest.get(size..) else { break };
+            rest = behind;
+        }
+        self.read = log;
+    }
+
+    fn note(&mut self, record: &RecordView<'_>) {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let keys = text(record.property(KEYS).unwrap_or_default());
+        let topic = text(record.topic());
+        let waits_for = (topic == SCHEDULE_TOPIC).then(|| text(record.property(REAL_TOPIC).unwrap_or_default()));
+        let entry = Entry {
+            key: keys.split(' ').find(|key| !key.is_empty()).unwrap_or_default().to_owned(),
+            physical: record.physical_offset().0,
+            stored_ms: record.store_timestamp(),
+            reconsume_times: record.reconsume_times(),
+            waits_for,
+        };
+        self.queues.entry((topic, record.queue_id())).or_default().insert(record.queue_offset().0, entry);
+    }
+
+    /// Puts a record behind all others of the log.
+    #[cfg(test)]
+    pub fn put(&mut self, topic: &str, queue: i32, offset: i64, entry: Entry) {
+        let physical = self.queues.values().map(|entries| i64::try_from(entries.len()).expect("few")).sum();
+        self.queues.entry((topic.to_owned(), queue)).or_default().insert(offset, Entry { physical, ..entry });
+    }
+
+    /// The queues of a topic with what stands at each offset.
+    pub fn topic<'a>(&'a self, topic: &'a str) -> impl Iterator<Item = (i32, &'a BTreeMap<i64, Entry>)> + 'a {
+        let queues = self.queues.range((topic.to_owned(), i32::MIN)..);
+        queues.take_while(move |((name, _), _)| name == topic).map(|((_, id), entries)| (*id, entries))
+    }
+
+    /// What stands at an offset.
+    pub fn at(&self, topic: &str, queue: i32, offset: i64) -> Option<&Entry> {
+        self.queues.get(&(topic.to_owned(), queue)).and_then(|entries| entries.get(&offset))
+    }
+
+    /// Messages that wait for their delay, or did: level, offset in its queue, record.
+    pub fn delayed(&self) -> impl Iterator<Item = (i32, i64, &Entry)> {
+        self.topic(SCHEDULE_TOPIC)
+            .flat_map(|(queue, entries)| entries.iter().map(move |(offset, entry)| (queue + 1, *offset, entry)))
+    }
+
+    /// The offset behind the last record of each level's queue.
+    pub fn level_ends(&self) -> BTreeMap<i32, i64> {
+        let end = |entries: &BTreeMap<i64, Entry>| entries.keys().next_back().map_or(0, |last| last + 1);
+        self.topic(SCHEDULE_TOPIC).map(|(queue, entries)| (queue + 1, end(entries))).collect()
+    }
+
+    /// The records of messages that do not wait.
+    pub fn delivered(&self) -> BTreeMap<Trip<'_>, Vec<&Entry>> {
+        let mut delivered: BTreeMap<_, Vec<&Entry>> = BTreeMap::new();
+        for ((topic, _), entries) in self.queues.iter().filter(|((topic, _), _)| topic != SCHEDULE_TOPIC) {
+            for entry in entries.values() {
+                delivered.entry((topic.as_str(), entry.key.as_str(), entry.reconsume_times)).or_default().push(entry);
+            }
+        }
+        delivered
+    }
+}
