@@ -1,4 +1,4 @@
-//! Suite `late`: a consumer that comes late gets what was sent before.
+//! Suite `late`: a consumer that comes when messages wait. The example of `FIRST_SCENARIO.md`.
 
 use crate::draw;
 use crate::evidence::Evidence;
@@ -14,8 +14,9 @@ use std::time::Duration;
 
 /// When the first consumer comes.
 const COMES: Duration = Duration::from_secs(20);
-/// How long it may take until it has its first message.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long it may take until it has its first message: a dozen round trips (two name servers, a heartbeat to each broker, members, offsets,
+/// the pull) of 40 ms at most, and tasks that are late in half of the runs. `FIRST_SCENARIO.md` tells how this number was found.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// The scenario.
 #[derive(Debug, Clone, Copy)]
@@ -33,7 +34,7 @@ impl Scenario for LateMember {
     }
 
     fn claim(&self) -> &'static str {
-        "a consumer that comes when messages wait gets its first one within a second"
+        "a consumer that comes when messages wait gets its first one within three seconds"
     }
 
     fn strategy(&self) -> BoxedStrategy<Plan> {

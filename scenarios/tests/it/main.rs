@@ -8,6 +8,7 @@ mod determinism;
 mod failover;
 mod hostile;
 mod kinds;
+mod late;
 mod mutants;
 mod probes;
 mod progress;
