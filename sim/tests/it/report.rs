@@ -69,7 +69,7 @@ fn the_same_story_as_text_and_for_programs() {
     let json = fs::read_to_string(directory.path().join("run.json")).expect("it was written");
     let run: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     let recording = &run["report"]["recording"];
-    assert_eq!(recording["nodes"], serde_json::json!(["world", "server", "client"]));
+    assert_eq!(recording["nodes"], serde_json::json!(["server", "client"]));
     for column in ["messages", "syncs", "bands", "operations", "faults", "events"] {
         assert!(recording[column].as_array().is_some_and(|rows| !rows.is_empty()), "{column}");
     }
