@@ -30,11 +30,14 @@ struct State {
 /// Every state of the run.
 pub fn states(plan: &Plan, evidence: &Evidence) -> BTreeSet<String> {
     let mut walk = Walk::new(plan);
-    let mut seen = BTreeSet::new();
+    let mut last = walk.state.clone();
+    let mut seen = BTreeSet::from([last.clone()]);
     for event in &evidence.history.events {
         walk.step(event.at, &event.what);
-        if !seen.contains(&walk.state) {
-            seen.insert(walk.state.clone());
+        // Few events change it.
+        if walk.state != last {
+            last.clone_from(&walk.state);
+            seen.insert(last.clone());
         }
     }
     seen.iter().map(State::text).collect()
@@ -53,20 +56,20 @@ impl State {
     }
 }
 
-struct Walk {
+struct Walk<'a> {
     brokers: Vec<String>,
     masters: BTreeSet<String>,
     is_up: Vec<bool>,
-    asked: BTreeMap<OperationId, (String, String, Queue)>,
+    asked: BTreeMap<OperationId, (&'a str, &'a str, &'a Queue)>,
     sending: BTreeSet<OperationId>,
     consumed_at: Duration,
     /// What each node showed last, by group and queue, the masters' apart.
-    at_master: BTreeMap<(String, Queue), i64>,
+    at_master: BTreeMap<(&'a str, &'a Queue), i64>,
     state: State,
 }
 
-impl Walk {
-    fn new(plan: &Plan) -> Walk {
+impl<'a> Walk<'a> {
+    fn new(plan: &Plan) -> Walk<'a> {
         let brokers = plan.cluster.brokers();
         Walk {
             is_up: vec![false; brokers.len()],
@@ -80,12 +83,12 @@ impl Walk {
         }
     }
 
-    fn step(&mut self, at: Duration, what: &What<Ask, Told>) {
+    fn step(&mut self, at: Duration, what: &'a What<Ask, Told>) {
         match what {
             What::Node { node, event } => self.node(node, event),
             What::Invoke { operation, input, .. } => match input {
                 Ask::ReadCommitted { node, group, queue } => {
-                    self.asked.insert(*operation, (node.clone(), group.clone(), queue.clone()));
+                    self.asked.insert(*operation, (node, group, queue));
                 }
                 Ask::Consume { .. } | Ask::ConsumeAgain { .. } | Ask::ReadDelays { .. } => {}
                 Ask::Send { .. } => drop(self.sending.insert(*operation)),
@@ -119,7 +122,7 @@ impl Walk {
     fn committed(&mut self, operation: OperationId, offset: Option<i64>) {
         let Some((node, group, queue)) = self.asked.remove(&operation) else { return };
         let offset = offset.unwrap_or(-1);
-        if self.masters.contains(&node) {
+        if self.masters.contains(node) {
             self.at_master.insert((group, queue), offset);
         } else if let Some(known) = self.at_master.get(&(group, queue)) {
             self.state.copy = Some(offset.cmp(known));

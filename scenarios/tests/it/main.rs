@@ -3,19 +3,13 @@
 //! A test only asks: the runs happen in children of a worker process, this executable started again (see `sim::testing`).
 #![cfg(madsim)]
 
+mod claims;
 mod command_line;
 mod determinism;
-mod failover;
-mod hostile;
-mod kinds;
-mod late;
 mod mutants;
 mod probes;
-mod progress;
 mod rare_choices;
-mod rebalance;
 mod seeds;
-mod service;
 mod sweep;
 mod tidy;
 

@@ -12,8 +12,15 @@ const LINES_MAX: usize = 16;
 fn each_mutant_applies_and_is_described() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the package is a folder of the workspace");
     let directory = root.join("fixtures/mutants");
-    let mutants = load(&directory, &[]).expect("each patch has its metadata");
+    let mut mutants = load(&directory, &[]).expect("each patch has its metadata");
     assert!(mutants.len() >= 45, "{} mutants", mutants.len());
+    // Those that nothing finds yet must not get lost either.
+    let surviving = load(&directory.join("surviving"), &[]).expect("each patch has its metadata");
+    let told = std::fs::read_to_string(directory.join("surviving/README.md")).expect("it tells of each");
+    for mutant in &surviving {
+        assert!(told.contains(&format!("| `{}` |", mutant.name)), "{}: nobody says why it survives", mutant.name);
+    }
+    mutants.extend(surviving);
     let registry = registry();
     for mutant in mutants {
         let name = &mutant.name;

@@ -1,0 +1,58 @@
+//! Every claim as a named test over a few seeds; `cargo sim fuzz` runs as many as one likes.
+
+use crate::STAND;
+use std::collections::BTreeSet;
+
+macro_rules! claims {
+    ($($seeds:literal seeds: $($name:ident,)+)+) => {
+        $($(
+            #[test]
+            fn $name() {
+                STAND.holds(stringify!($name), $seeds);
+            }
+        )+)+
+
+        const TESTED: &[&str] = &[$($(stringify!($name)),+),+];
+    };
+}
+
+claims! {
+    12 seeds:
+    nothing_promised_is_lost_across_fail_over,
+    each_kind_of_message_keeps_its_promise,
+    a_late_member_soon_gets_its_first_message,
+
+    20 seeds:
+    nothing_promised_is_lost_in_a_hostile_world,
+
+    10 seeds:
+    members_come_and_go_without_a_skipped_message,
+
+    commit_flag_of_a_pull_is_stored_at_the_master,
+    slave_commits_nothing_that_a_pull_says,
+    slave_copy_of_progress_follows_within_its_sync_period,
+    consumption_goes_on_from_the_slave_while_the_master_is_away,
+    progress_is_regained_after_the_masters_return,
+    client_that_dies_during_the_outage_repeats_a_bounded_part,
+    rebalance_during_the_outage_skips_nothing,
+    progress_survives_power_loss_of_the_master,
+    local_progress_survives_a_client_crash,
+    with_apaches_rule_progress_made_at_the_slave_is_lost,
+    progress_made_at_the_slave_returns_with_the_master,
+
+    calm_cluster_answers_each_send_at_once_and_delivers_it_once,
+    what_a_member_has_done_before_it_leaves_is_not_repeated,
+    queue_that_was_given_up_is_left_alone,
+    member_that_joins_while_a_broker_is_silent_repeats_nothing_old,
+    sends_go_on_at_the_other_master,
+}
+
+/// Run at each of its points, in `sweep.rs`.
+const SWEPT: &str = "no_crash_point_loses_an_acknowledged_message";
+
+#[test]
+fn each_scenario_has_its_test() {
+    let tested: BTreeSet<&str> = TESTED.iter().copied().chain([SWEPT]).collect();
+    let scenarios: BTreeSet<&str> = scenarios::registry().entries().map(|entry| entry.name()).collect();
+    assert_eq!(tested, scenarios);
+}
