@@ -229,6 +229,9 @@ impl<'a> Campaign<'a> {
 fn planted(options: &Options) -> Result<Corpus, CampaignError> {
     let mut corpus = Corpus::default();
     let Some(directory) = &options.corpus else { return Ok(corpus) };
+    if options.strategy != Strategy::Guided {
+        return Err(CampaignError::Corpus { strategy: options.strategy.to_string() });
+    }
     let unusable = |source| ResultsError::File { path: directory.clone(), source };
     let files: Result<Vec<PathBuf>, _> =
         std::fs::read_dir(directory).and_then(|entries| entries.map(|entry| entry.map(|entry| entry.path())).collect());

@@ -112,6 +112,12 @@ pub enum CampaignError {
         /// The strategy, as it is typed.
         strategy: String,
     },
+    /// A corpus for a strategy that learns from none.
+    #[error("a corpus is for the strategy guided, not for {strategy}")]
+    Corpus {
+        /// The strategy, as it is typed.
+        strategy: String,
+    },
     /// A failing plan cannot be saved.
     #[error(transparent)]
     Case(#[from] CaseError),

@@ -88,7 +88,7 @@ fn results_of_something_else_are_refused() {
     fuzz(directory, &["--seeds", "4", "--first-seed", "50", "--shard", "2/2", "--out", "b"]);
     fs::create_dir(directory.join("torn")).expect("writable");
     fs::write(directory.join("torn/campaign.json"), "{\"scenarios\": [").expect("writable");
-    let lines: [&[&str]; 7] = [
+    let lines: [&[&str]; 8] = [
         &["fuzz", "counter_without_sync", "idle_fault", "--seeds", "9", "--shard", "1/2", "--out", "a"],
         &["fuzz", "idle_fault", "--seeds", "4", "--out", "torn"],
         &["merge", "a", "b"],
@@ -96,6 +96,7 @@ fn results_of_something_else_are_refused() {
         &["merge", "a", "none"],
         &["merge"],
         &["fuzz", "idle_fault", "--strategy", "guided"],
+        &["fuzz", "idle_fault", "--corpus", "a"],
     ];
     let said = lines.iter().map(|line| format!("$ sim {}\n{}", line.join(" "), typed(directory, line)));
     insta::assert_snapshot!(said.collect::<Vec<_>>().join("\n"));
