@@ -8,27 +8,24 @@ mod finding;
 mod junit;
 mod results;
 mod summary;
-mod text;
 
 pub use finding::{Failure, Finding, Findings};
 pub use junit::to_junit;
 pub use results::{Merged, Terms, merge};
 pub(crate) use summary::reproduce_run;
 pub use summary::{FaultRow, ScenarioRow, Summary};
-pub(crate) use text::{align_right, clock, grouped, table};
 
-use crate::error::{CampaignError, ResultsError, UnknownScenario};
+use crate::error::{CampaignError, ResultsError};
 use crate::explore::{Corpus, Explorer, Strategy};
 use crate::plan::Case;
 use crate::scenario::Registry;
+use crate::shard::Shard;
 use crate::worker::{self, Limits, Run, Task};
 use indicatif::{ProgressBar, ProgressStyle};
 use results::{CASES, Progress, Results};
 use serde::{Deserialize, Serialize};
-use std::fmt;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 /// How often a campaign keeps how far it has come. It then waits for the runs that go on, so seldom.
@@ -42,53 +39,6 @@ pub enum Amount {
     Seeds(u64),
     /// As many as can be started in that time by the wall clock.
     Time(#[serde(with = "crate::duration")] Duration),
-}
-
-/// One part of a campaign that is spread over machines.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct Shard {
-    /// From 1.
-    pub index: u64,
-    /// How many there are.
-    pub count: u64,
-}
-
-impl Shard {
-    /// The whole campaign.
-    pub const ALL: Shard = Shard { index: 1, count: 1 };
-}
-
-impl TryFrom<String> for Shard {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Shard, String> {
-        text.parse()
-    }
-}
-
-impl From<Shard> for String {
-    fn from(shard: Shard) -> String {
-        shard.to_string()
-    }
-}
-
-impl FromStr for Shard {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Shard, String> {
-        let parts = text.split_once('/').and_then(|(index, count)| Some((index.parse().ok()?, count.parse().ok()?)));
-        match parts {
-            Some((index, count)) if index >= 1 && index <= count => Ok(Shard { index, count }),
-            _ => Err("expected K/N with 1 <= K <= N, such as 2/8".to_owned()),
-        }
-    }
-}
-
-impl fmt::Display for Shard {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{}/{}", self.index, self.count)
-    }
 }
 
 /// What to run.
@@ -250,7 +200,7 @@ fn save(registry: &Registry, directory: &Path, summary: &Summary, run: &Run) -> 
     if !summary.findings.wants(violation) {
         return Ok(None);
     }
-    let case = case_of(registry, run)?;
+    let case = run.case(registry)?;
     let name = match &run.task {
         Task::Seed { seed, .. } => seed.to_string(),
         Task::Plan(_) => format!("{:08x}", xxhash_rust::xxh3::xxh3_64(case.plan.to_string().as_bytes()) as u32),
@@ -258,16 +208,6 @@ fn save(registry: &Registry, directory: &Path, summary: &Summary, run: &Run) -> 
     let path = directory.join(format!("{}-{name}.json", case.scenario));
     case.save(&path)?;
     Ok(Some(path))
-}
-
-/// The plan of a run as a case that names what it violates.
-pub fn case_of(registry: &Registry, run: &Run) -> Result<Case, UnknownScenario> {
-    let mut case = match &run.task {
-        Task::Seed { scenario, seed } => registry.get(scenario)?.case(*seed),
-        Task::Plan(case) => case.clone(),
-    };
-    case.violates = run.report.violations.first().map(|violation| violation.invariant.clone());
-    Ok(case)
 }
 
 /// A bar on stderr if that is a terminal. It is drawn when a run ends, by no thread of its own: forks come from one thread.

@@ -5,12 +5,12 @@
 //! waits: at the first difference both still hold the events since the last agreement, so no second run is needed (a run that
 //! is not deterministic need not differ in the same place twice).
 
-use crate::campaign::grouped;
 use crate::desk::{Observation, observe};
 use crate::error::{CampaignError, WorkerError};
 use crate::plan::Case;
 use crate::report::Report;
 use crate::scenario::Registry;
+use crate::text::grouped;
 use crate::worker::process::{Launch, Line, Process, Request};
 use crate::worker::{Task, fork_once, run_here};
 use rt::world::Checkpoint;

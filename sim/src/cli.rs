@@ -5,10 +5,11 @@
 
 mod commands;
 
-use crate::campaign::{Amount, Shard};
+use crate::campaign::Amount;
 use crate::duration;
 use crate::explore::Strategy;
 use crate::scenario::Registry;
+use crate::shard::Shard;
 use crate::worker::process::{descriptor, serve};
 use clap::builder::PossibleValuesParser;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};

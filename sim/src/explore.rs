@@ -8,10 +8,10 @@ mod corpus;
 
 pub(crate) use corpus::Corpus;
 
-use crate::campaign::Shard;
 use crate::error::{CampaignError, CaseError};
 use crate::plan::Case;
 use crate::scenario::Entry;
+use crate::shard::Shard;
 use crate::worker::{Run, Task};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

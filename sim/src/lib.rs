@@ -24,6 +24,7 @@
 //! | [`page`] | a recording for people: one HTML file, or plain text |
 //! | [`worker`] | one forked child a seed, watched by the wall clock |
 //! | [`campaign`] | many seeds: progress, table, cases; results that outlive the process and can be put together |
+//! | [`shard`] | one part of a campaign |
 //! | [`explore`] | in which order a campaign looks at plans |
 //! | [`shrink`] | from a failing case to a small one |
 //! | [`check`] | two processes in lockstep: the first diverging event |
@@ -78,9 +79,13 @@ pub mod report;
 #[cfg(madsim)]
 pub mod scenario;
 #[cfg(madsim)]
+pub mod shard;
+#[cfg(madsim)]
 pub mod shrink;
 #[cfg(madsim)]
 pub mod testing;
+#[cfg(madsim)]
+mod text;
 #[cfg(madsim)]
 pub mod variation;
 #[cfg(madsim)]

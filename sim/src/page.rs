@@ -10,9 +10,9 @@ mod text;
 
 pub use text::to_text;
 
-use crate::campaign::{clock, grouped};
 use crate::recording::{Recording, Tale, telling};
 use crate::report::Report;
+use crate::text::{clock, grouped};
 use flate2::Compression;
 use flate2::write::DeflateEncoder;
 use serde_json::Value;

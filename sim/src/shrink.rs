@@ -10,11 +10,11 @@
 
 mod parts;
 
-use crate::campaign::{align_right, case_of, clock, grouped, table};
 use crate::error::{CaseError, ShrinkError};
 use crate::plan::Case;
 use crate::report::{Effect, Report};
 use crate::scenario::{Entry, Registry};
+use crate::text::{align_right, clock, grouped, table};
 use crate::verdict::Violation;
 use crate::worker::{self, Limits, Task, Workers};
 use serde::Serialize;
@@ -165,7 +165,7 @@ impl<'a> Search<'a> {
         if violation.invariant == worker::PLAN_FITS {
             return Err(ShrinkError::Unfit { reason: violation.summary });
         }
-        let original = case_of(registry, &first)?;
+        let original = first.case(registry)?;
         let size = size(entry, &case.plan, &first.report)?;
         let best = Best { plan: case.plan.clone(), size, violation, effects: first.report.effects };
         Ok(Search {

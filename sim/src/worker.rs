@@ -11,7 +11,7 @@
 mod fork;
 pub mod process;
 
-use crate::error::WorkerError;
+use crate::error::{UnknownScenario, WorkerError};
 use crate::plan::Case;
 use crate::report::Report;
 use crate::scenario::{Entry, Registry};
@@ -89,6 +89,18 @@ pub struct Run {
     /// How long it took by the wall clock.
     #[serde(with = "crate::duration")]
     pub real_time: Duration,
+}
+
+impl Run {
+    /// Its plan as a case that names what it violates.
+    pub fn case(&self, registry: &Registry) -> Result<Case, UnknownScenario> {
+        let mut case = match &self.task {
+            Task::Seed { scenario, seed } => registry.get(scenario)?.case(*seed),
+            Task::Plan(case) => case.clone(),
+        };
+        case.violates = self.report.violations.first().map(|violation| violation.invariant.clone());
+        Ok(case)
+    }
 }
 
 /// Runs each task in a child, up to `limits.jobs` at a time, and gives each result to `sink` in the order in which they end, until

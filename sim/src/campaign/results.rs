@@ -9,11 +9,12 @@
 //! Every file is written beside its place and moved there. A process that is killed loses at most the runs since the last `progress.json`;
 //! they are made again, and as a run is a function of its number, whatever they found is found again.
 
+use super::Amount;
 use super::summary::Summary;
-use super::{Amount, Shard};
 use crate::error::ResultsError;
 use crate::explore::{Corpus, Strategy};
 use crate::plan::write_whole;
+use crate::shard::Shard;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

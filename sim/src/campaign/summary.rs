@@ -1,8 +1,8 @@
 //! What a campaign found, as numbers and as the table that people read.
 
 use super::finding::{Failure, Finding, Findings};
-use super::text::{align_right, clock, grouped, table};
 use crate::scenario::Entry;
+use crate::text::{align_right, clock, grouped, table};
 use crate::worker::{Run, Task};
 use comfy_table::Table;
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,6 @@
-use super::Shard;
 use crate::explore::{Corpus, Explorer, Strategy};
 use crate::scenario::tests::registry;
+use crate::shard::Shard;
 use std::collections::BTreeSet;
 
 /// Scenarios and seeds of the first runs of a shard, of a campaign of `seeds` seeds.
@@ -21,12 +21,4 @@ fn shards_share_a_campaign_without_gap_or_overlap() {
     let shards: Vec<_> = (1..=3).flat_map(|index| dealt(11, Shard { index, count: 3 })).collect();
     assert_eq!(shards.len(), 11);
     assert_eq!(shards.into_iter().collect::<BTreeSet<_>>(), whole.into_iter().collect());
-}
-
-#[test]
-fn a_shard_is_k_of_n() {
-    assert_eq!("2/8".parse(), Ok(Shard { index: 2, count: 8 }));
-    for text in ["0/8", "9/8", "2", "a/b", "2/", "/"] {
-        assert!(text.parse::<Shard>().is_err(), "{text}");
-    }
 }

@@ -4,15 +4,15 @@ use super::{
     CheckArguments, Command, FuzzArguments, MergeArguments, MutantArguments, ReplayArguments, ReportArguments,
     ReportForm, RunArguments, ShownArguments, ShrinkArguments, completed,
 };
-use crate::campaign::{
-    self, Merged, Options, Shard, Summary, align_right, clock, grouped, progress_bar, reproduce_run, table, to_junit,
-};
+use crate::campaign::{self, Merged, Options, Summary, progress_bar, reproduce_run, to_junit};
 use crate::desk::{Observation, observe};
 use crate::error::{CampaignError, CaseError, MutantError, ShrinkError, WorkerError};
 use crate::page::{self, Subject};
 use crate::plan::{Case, write_whole};
 use crate::report::Report;
 use crate::scenario::Registry;
+use crate::shard::Shard;
+use crate::text::{align_right, clock, grouped, table};
 use crate::worker::process::Launch;
 use crate::worker::{self, Limits, Run, Task, Workers};
 use crate::{check, log, mutants, shrink};

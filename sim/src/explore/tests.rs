@@ -1,7 +1,7 @@
 use super::{Corpus, Explorer, POINTS, Strategy};
-use crate::campaign::Shard;
 use crate::report::Report;
 use crate::scenario::{Registry, Scenario};
+use crate::shard::Shard;
 use crate::variation::Variation;
 use crate::worker::{Run, Task};
 use proptest::prelude::{Strategy as _, any};

@@ -3,10 +3,11 @@
 use super::scratch::Scratch;
 use super::table::median;
 use super::{Mutant, Options, launch, load};
-use crate::campaign::{Shard, align_right, grouped, table};
 use crate::error::{MutantError, WorkerError};
 use crate::explore::{Corpus, Explorer, Strategy};
 use crate::scenario::Registry;
+use crate::shard::Shard;
+use crate::text::{align_right, grouped, table};
 use crate::worker::process::Process;
 use crate::worker::{Run, Workers};
 use clap::ValueEnum;

@@ -1,7 +1,7 @@
 //! What became of the mutants, as people read it.
 
 use super::{Kill, Row, Small, Survival};
-use crate::campaign::{align_right, clock, grouped, table};
+use crate::text::{align_right, clock, grouped, table};
 use std::fmt::Write;
 
 /// The table, the score, and how much smaller the killing cases became.

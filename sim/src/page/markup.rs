@@ -1,9 +1,9 @@
 //! What is read first, and printed.
 
 use super::Subject;
-use crate::campaign::grouped;
 use crate::recording::{Recording, Tale, micros_of};
 use crate::report::Report;
+use crate::text::grouped;
 use crate::verdict::{Violation, seconds};
 
 pub(super) fn escaped(text: &str) -> String {

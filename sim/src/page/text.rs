@@ -1,8 +1,8 @@
 //! The page as plain text.
 
 use super::Subject;
-use crate::campaign::grouped;
 use crate::recording::Recording;
+use crate::text::grouped;
 use crate::verdict::seconds;
 use std::fmt::Write;
 

@@ -1,6 +1,5 @@
 //! What a failing test says: the seed, a small case, the command that shows it again, and the lines that tell most.
 
-use crate::campaign::case_of;
 use crate::error::ShrinkError;
 use crate::scenario::Registry;
 use crate::shrink::{self, Shrunk};
@@ -76,7 +75,7 @@ fn reproduce_small(registry: &Registry, shrunk: &Shrunk, file: &Path) -> String 
 
 /// Saves the case of the run and makes it small.
 fn small_case(registry: &Registry, launch: &Launch, run: &Run) -> Result<(Shrunk, PathBuf), ShrinkError> {
-    let case = case_of(registry, run)?;
+    let case = run.case(registry)?;
     let name = run.task.seed().map_or_else(|| "case".to_owned(), |seed| seed.to_string());
     let directory = directory_of_cases();
     case.save(&directory.join(format!("{}-{name}.json", case.scenario)))?;
