@@ -3,7 +3,8 @@
 //! A plan becomes smaller along four axes: its lists of faults and operations lose parts of any size (delta debugging, halves first),
 //! the scenario offers what it knows to be simpler ([`Scenario::simpler`](crate::scenario::Scenario::simpler): fewer nodes, a plainer
 //! configuration, shorter times), and all of that is tried under a few other schedules. A smaller plan is kept if a run of it violates the same
-//! invariant by the same cause ([`Violation::cause`]); a run that fails in some other way is another finding, and not followed.
+//! invariant by the same cause ([`Violation::cause`]) and nothing that the case did not violate; a run that fails in some other way is another
+//! finding, and not followed.
 //!
 //! Candidates run side by side, and of those of one wave that fail the first in order is kept: so the way, and the small plan at its
 //! end, depend on the number of jobs and on nothing else. Each step is saved at once, as a whole file: who interrupts it goes on from the best so far.
@@ -142,6 +143,9 @@ struct Search<'a> {
     original: Case,
     /// What the case violates; what a smaller one must violate too.
     wanted: Violation,
+    /// All that the case violates. A smaller one that violates something else as well has left the ground that its scenario speaks of: a
+    /// cluster that lacks the slave which its sends wait for, a story that is no longer told.
+    known: Vec<Violation>,
     best: Best,
     /// Texts of plans that were run: no plan is run twice.
     tried: BTreeSet<String>,
@@ -167,7 +171,7 @@ impl<'a> Search<'a> {
         }
         let original = first.case(registry)?;
         let size = size(entry, &case.plan, &first.report)?;
-        let best = Best { plan: case.plan.clone(), size, violation, effects: first.report.effects };
+        let best = Best { plan: case.plan.clone(), size, violation, effects: first.report.effects.clone() };
         Ok(Search {
             workers,
             entry,
@@ -175,6 +179,7 @@ impl<'a> Search<'a> {
             told,
             original,
             wanted: best.violation.clone(),
+            known: first.report.violations,
             tried: BTreeSet::from([case.plan.to_string()]),
             best,
             runs: 1,
@@ -270,7 +275,9 @@ impl<'a> Search<'a> {
 
     /// The violation by which a run fails as the original does.
     fn same(&self, report: &Report) -> Option<Violation> {
-        report.violations.iter().find(|violation| violation.is_like(&self.wanted)).cloned()
+        let is_known = |violation: &Violation| self.known.iter().any(|known| violation.is_like(known));
+        let found = report.violations.iter().find(|violation| violation.is_like(&self.wanted));
+        found.filter(|_| report.violations.iter().all(is_known)).cloned()
     }
 
     fn is_out_of_time(&self) -> bool {
