@@ -29,11 +29,13 @@ pub fn judge(plan: &Plan, evidence: &Evidence) -> Vec<Violation> {
     unexcused.map(told).collect()
 }
 
-/// Whether the fault may make an operation on this node's disk fail, or change what is on it.
+/// Whether the fault may make an operation on this node's disk fail, or change what is on it. A crash point does: the operation at which the
+/// node ends fails, and the program may see that at the very moment of its end.
 fn touches_disk(kind: &Kind, node: &str) -> bool {
     let touches = matches!(
         kind,
-        Kind::DiskFull(_)
+        Kind::CrashPoint(_)
+            | Kind::DiskFull(_)
             | Kind::DiskFails(_)
             | Kind::WipedDisk(_)
             | Kind::ClonedDisk(_)
