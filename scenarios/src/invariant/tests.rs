@@ -432,4 +432,13 @@ fn i14_a_server_ends_by_itself_only_for_its_disk() {
     assert_eq!(story().verdict(&plan), ["I14 no end without a cause"]);
     plan.faults = vec![on("broker-a")];
     assert_eq!(story().verdict(&plan), CLEAN);
+    // A crash point lets the operation fail at which it takes the node down, at that instant and at no other.
+    plan.faults = Vec::new();
+    for end in ["power lost", "process ended"] {
+        assert_eq!(story().node(20.0, "broker-a", end).verdict(&plan), CLEAN);
+        assert_eq!(story().node(20.1, "broker-a", end).verdict(&plan), ["I14 no end without a cause"]);
+        assert_eq!(story().node(20.0, "broker-b", end).verdict(&plan), ["I14 no end without a cause"]);
+    }
+    let ended = Story::default().node(20.0, "broker-a", "process ended").node(20.0, "broker-a", "gave up: no room");
+    assert_eq!(ended.verdict(&plan), ["I14 no end without a cause"]);
 }
