@@ -9,6 +9,7 @@ pub mod late;
 pub mod progress;
 pub mod rebalance;
 pub mod service;
+pub mod story_claim;
 pub mod sweep;
 
 /// Everything that `cargo sim` and the tests can run.

@@ -9,13 +9,10 @@
 //! that is longer than its readers need to find the slave, and the master's return. The kind of end, both durability modes, the
 //! network, the schedule and every time of the story are drawn.
 
-use crate::plan::Plan;
-use crate::run::{self, Claim};
+use super::story_claim::{StoryClaim, StorySuite};
 use crate::variation;
-use proptest::strategy::{BoxedStrategy, Strategy};
-use sim::report::Report;
-use sim::scenario::{Registry, Scenario};
-use sim::variation::Variation;
+use proptest::strategy::Strategy;
+use sim::scenario::Registry;
 use story::Story;
 
 pub mod apaches_rule;
@@ -31,18 +28,14 @@ pub mod regained_by_live_clients;
 pub mod slave_copy;
 pub mod story;
 
-/// One scenario of the suite: its plan is made from a drawn story, and its claim is judged over and above all invariants.
-#[derive(Debug, Clone, Copy)]
-pub struct Progress {
-    /// The claim's name.
-    pub name: &'static str,
-    /// The claim in one sentence.
-    pub claim: &'static str,
-    /// What happens.
-    pub plan: fn(&Story) -> Plan,
-    /// What must be true of the evidence.
-    pub judge: Claim,
-}
+/// One scenario of the suite.
+pub type Progress = StoryClaim<Story>;
+
+static SUITE: StorySuite<Story> = StorySuite {
+    name: "progress",
+    draw: || story::strategy().boxed(),
+    variation: variation::Story { lists: &["faults"] },
+};
 
 /// Every scenario of the suite.
 pub const ALL: &[Progress] = &[
@@ -61,34 +54,5 @@ pub const ALL: &[Progress] = &[
 
 /// Adds the suite.
 pub fn register(registry: Registry) -> Registry {
-    ALL.iter().fold(registry, |registry, scenario| registry.with(*scenario))
-}
-
-impl Scenario for Progress {
-    type Plan = Plan;
-
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn suite(&self) -> &'static str {
-        "progress"
-    }
-
-    fn claim(&self) -> &'static str {
-        self.claim
-    }
-
-    fn strategy(&self) -> BoxedStrategy<Plan> {
-        let plan = self.plan;
-        story::strategy().prop_map(move |story| plan(&story)).boxed()
-    }
-
-    fn variation(&self) -> &dyn Variation<Plan> {
-        &variation::Story { lists: &["faults"] }
-    }
-
-    fn run(&self, plan: &Plan) -> Report {
-        run::run(plan, Some((self.name, self.judge)))
-    }
+    SUITE.register(registry, ALL)
 }

@@ -4,20 +4,18 @@
 //! Each claim would fail in a run where anything may go wrong, so nothing does but what the claim is about. That is why a defect which
 //! the other suites forgive, because the cluster heals it, is one here.
 
+use super::story_claim::{StoryClaim, StorySuite};
 use crate::draw;
 use crate::evidence::Evidence;
 use crate::kinds::Kinds;
 use crate::operation::{Ask, Queue, Told};
 use crate::plan::{Cluster, Network, Operation, Plan, Schedule};
-use crate::run::{self, Claim};
 use crate::variation::Story;
 use proptest::array::uniform3;
 use proptest::prelude::{Strategy, any};
 use proptest::strategy::BoxedStrategy;
 use sim::history;
-use sim::report::Report;
-use sim::scenario::{Registry, Scenario};
-use sim::variation::Variation;
+use sim::scenario::Registry;
 use std::time::Duration;
 
 pub mod calm_cluster;
@@ -63,16 +61,22 @@ impl Draw {
 }
 
 /// One scenario of the suite.
-#[derive(Debug, Clone, Copy)]
-pub struct Service {
-    /// The claim's name.
-    pub name: &'static str,
-    /// The claim in one sentence.
-    pub claim: &'static str,
-    /// What happens.
-    pub plan: fn(&Draw) -> Plan,
-    /// What must be true of the evidence.
-    pub judge: Claim,
+pub type Service = StoryClaim<Draw>;
+
+static SUITE: StorySuite<Draw> = StorySuite { name: "service", draw: strategy, variation: Story { lists: &[] } };
+
+fn strategy() -> BoxedStrategy<Draw> {
+    let shifts = uniform3((0_u64..4_000).prop_map(Duration::from_millis));
+    (draw::schedule(), draw::cluster(), draw::network(), any::<bool>(), shifts, any::<bool>())
+        .prop_map(|(schedule, cluster, network, power, shifts, rare_choices)| Draw {
+            schedule,
+            cluster,
+            network,
+            power,
+            shifts,
+            rare_choices,
+        })
+        .boxed()
 }
 
 /// Every scenario of the suite.
@@ -86,41 +90,7 @@ pub const ALL: &[Service] = &[
 
 /// Adds the suite.
 pub fn register(registry: Registry) -> Registry {
-    ALL.iter().fold(registry, |registry, scenario| registry.with(*scenario))
-}
-
-impl Scenario for Service {
-    type Plan = Plan;
-
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn suite(&self) -> &'static str {
-        "service"
-    }
-
-    fn claim(&self) -> &'static str {
-        self.claim
-    }
-
-    fn strategy(&self) -> BoxedStrategy<Plan> {
-        let plan = self.plan;
-        let shifts = uniform3((0_u64..4_000).prop_map(Duration::from_millis));
-        (draw::schedule(), draw::cluster(), draw::network(), any::<bool>(), shifts, any::<bool>())
-            .prop_map(move |(schedule, cluster, network, power, shifts, rare_choices)| {
-                plan(&Draw { schedule, cluster, network, power, shifts, rare_choices })
-            })
-            .boxed()
-    }
-
-    fn variation(&self) -> &dyn Variation<Plan> {
-        &Story { lists: &[] }
-    }
-
-    fn run(&self, plan: &Plan) -> Report {
-        run::run(plan, Some((self.name, self.judge)))
-    }
+    SUITE.register(registry, ALL)
 }
 
 /// A producer's messages in `from..until`, one each `every`.
