@@ -1,5 +1,5 @@
-//! Looks for the bytes that a text's writer and reader care about, eight at a time: the texts of headers are too short for a call into
-//! a searching library to pay.
+//! Looks for the bytes that a text's writer and reader care about. The texts of headers are too short for a call into a searching library
+//! to pay.
 
 /// The same byte eight times.
 const fn all(byte: u8) -> u64 {
@@ -22,55 +22,40 @@ const ESCAPED: [bool; 256] = {
     escaped
 };
 
-/// Where the first quote or backslash stands.
+/// Where the first quote or backslash stands. One by one: the reader's texts are a few bytes long, and it needs them to their end.
 #[inline]
 pub(crate) fn quote_or_escape(bytes: &[u8]) -> Option<usize> {
-    first(bytes, |low_bits| differ(low_bits, b'"') & differ(low_bits, b'\\'), |byte| matches!(byte, b'"' | b'\\'))
+    bytes.iter().position(|byte| matches!(byte, b'"' | b'\\'))
 }
 
-/// Where the first byte stands that JSON escapes: a control character, a quote, a backslash.
+/// Where the first byte stands that JSON escapes: a control character, a quote, a backslash. Eight at a time, for most texts have none.
 #[inline]
 pub(crate) fn to_be_escaped(bytes: &[u8]) -> Option<usize> {
-    first(
-        bytes,
-        |low_bits| {
-            let printable = low_bits + all(0x80 - 0x20);
-            printable & differ(low_bits, b'"') & differ(low_bits, b'\\') & differ(low_bits, 0x7F)
-        },
-        |byte| ESCAPED[usize::from(byte)],
-    )
+    let mut at = 0;
+    while let Some(eight) = bytes[at..].first_chunk::<8>() {
+        if let Some(run) = first_escaped(*eight) {
+            return Some(at + run);
+        }
+        at += 8;
+    }
+    bytes[at..].iter().position(|byte| ESCAPED[usize::from(*byte)]).map(|run| at + run)
+}
+
+#[inline]
+fn first_escaped(eight: [u8; 8]) -> Option<usize> {
+    let eight = u64::from_be_bytes(eight);
+    let low_bits = eight & !HIGH_BITS;
+    // The high bit of each byte that stands for itself; of one above 0x7F it is there already.
+    let printable = low_bits + all(0x80 - 0x20);
+    let plain = printable & differ(low_bits, b'"') & differ(low_bits, b'\\') & differ(low_bits, 0x7F) | eight;
+    let escaped = !plain & HIGH_BITS;
+    (escaped != 0).then(|| escaped.leading_zeros() as usize / 8)
 }
 
 /// The high bit of each of eight bytes below 0x80, unless it is this one.
 #[inline]
 fn differ(low_bits: u64, byte: u8) -> u64 {
     (low_bits ^ all(byte)) + all(0x7F)
-}
-
-/// `passed_over` sets the high bit of each of eight bytes that is not looked for, `is_sought` says the same of one; neither looks for a
-/// byte above 0x7F, nor sees more than the seven low bits of eight.
-#[inline]
-fn first(bytes: &[u8], passed_over: impl Fn(u64) -> u64, is_sought: impl Fn(u8) -> bool) -> Option<usize> {
-    let sought = |eight: &[u8; 8]| {
-        let eight = u64::from_be_bytes(*eight);
-        let sought = !(passed_over(eight & !HIGH_BITS) | eight) & HIGH_BITS;
-        (sought != 0).then(|| sought.leading_zeros() as usize / 8)
-    };
-    let mut at = 0;
-    while let Some(eight) = bytes[at..].first_chunk::<8>() {
-        if let Some(run) = sought(eight) {
-            return Some(at + run);
-        }
-        at += 8;
-    }
-    if at == bytes.len() {
-        return None;
-    }
-    match bytes.last_chunk::<8>() {
-        // Once more with those that were passed over.
-        Some(eight) => sought(eight).map(|run| bytes.len() - 8 + run),
-        None => bytes.iter().position(|byte| is_sought(*byte)),
-    }
 }
 
 #[cfg(test)]
