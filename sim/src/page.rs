@@ -3,7 +3,6 @@
 //! The file has two layers. The verdict, its proofs and the story around them are plain HTML (`markup.rs`), which prints and needs no
 //! script. All else is data (`columns.rs`), and `page.js` draws it.
 
-mod base64;
 mod columns;
 mod markup;
 mod text;
@@ -13,6 +12,8 @@ pub use text::to_text;
 use crate::recording::{Recording, Tale, telling};
 use crate::report::Report;
 use crate::text::{clock, grouped};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::write::DeflateEncoder;
 use serde_json::Value;
@@ -113,7 +114,7 @@ fn packed(data: &Value) -> String {
     let mut deflate = DeflateEncoder::new(Vec::new(), Compression::best());
     let text = serde_json::to_vec(data).expect("columns are plain data");
     let bytes = deflate.write_all(&text).and_then(|()| deflate.finish()).expect("memory takes everything");
-    base64::encode(&bytes)
+    STANDARD.encode(&bytes)
 }
 
 #[cfg(test)]
