@@ -31,11 +31,16 @@ fn to_queue(code: RequestCode, header: &impl Header, queue: &MessageQueue) -> Co
 }
 
 impl ClientInstance {
-    /// The route of a topic. `None`: this name server does not know the topic.
-    pub(crate) async fn call_route(&self, addr: &str, topic: &str) -> Result<Option<TopicRouteData>, CallError> {
+    /// The route of a topic, within `limit`. `None`: this name server does not know the topic.
+    pub(crate) async fn call_route(
+        &self,
+        addr: &str,
+        topic: &str,
+        limit: Duration,
+    ) -> Result<Option<TopicRouteData>, CallError> {
         let header = GetRouteInfoRequest { topic: topic.into(), accept_standard_json_only: Some(true) };
         let request = Command::request(RequestCode::GetRouteinfoByTopic, &header);
-        let answer = self.call(addr, request, self.config().api_timeout).await?;
+        let answer = self.call(addr, request, limit).await?;
         if answer.response_code() == Some(ResponseCode::TopicNotExist) {
             return Ok(None);
         }

@@ -27,6 +27,13 @@ impl NameServers {
         }
     }
 
+    /// This one did not answer: the next one is asked first from now on.
+    pub(crate) fn failed(&mut self, server: &str) {
+        if self.servers.get(self.chosen).is_some_and(|chosen| chosen == server) {
+            self.chosen = (self.chosen + 1) % self.servers.len();
+        }
+    }
+
     /// Puts another list in place. Keeps to the chosen one only if it is still in the list. Returns those that are not.
     pub(crate) fn replace(&mut self, servers: Vec<String>, draw: usize) -> Vec<String> {
         let chosen = self.servers.get(self.chosen).cloned();
@@ -52,6 +59,16 @@ mod tests {
         assert_eq!(servers.in_order(), list(&["b", "c", "a"]));
         servers.answered("c");
         assert_eq!(servers.in_order(), list(&["c", "a", "b"]));
+    }
+
+    #[test]
+    fn one_that_failed_is_asked_last() {
+        let mut servers = NameServers::new(list(&["a", "b", "c"]), 2);
+        servers.failed("c");
+        assert_eq!(servers.in_order(), list(&["a", "b", "c"]));
+        servers.failed("c");
+        assert_eq!(servers.in_order(), list(&["a", "b", "c"]), "another one was chosen meanwhile");
+        NameServers::new(Vec::new(), 0).failed("c");
     }
 
     #[test]

@@ -19,8 +19,10 @@ use sim::scenario::Registry;
 use std::time::Duration;
 
 pub mod calm_cluster;
+pub mod found_after_a_return;
 pub mod given_up;
 pub mod join_in_an_outage;
+pub mod one_name_server;
 pub mod orderly_leave;
 pub mod other_master;
 
@@ -86,6 +88,8 @@ pub const ALL: &[Service] = &[
     given_up::SCENARIO,
     join_in_an_outage::SCENARIO,
     other_master::SCENARIO,
+    one_name_server::SCENARIO,
+    found_after_a_return::SCENARIO,
 ];
 
 /// Adds the suite.

@@ -45,6 +45,8 @@ claims! {
     queue_that_was_given_up_is_left_alone,
     member_that_joins_while_a_broker_is_silent_repeats_nothing_old,
     sends_go_on_at_the_other_master,
+    who_starts_finds_the_brokers_by_the_other_name_server,
+    broker_that_is_back_is_found_whatever_comes_late_from_its_former_life,
 }
 
 /// Run at each of its points, in `sweep.rs`.

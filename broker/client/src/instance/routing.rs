@@ -50,25 +50,29 @@ impl ClientInstance {
     }
 
     /// Asks one name server after the other, beginning with the one that answered last, until one knows the topic. `None`: those that
-    /// answered do not.
+    /// answered do not. While there is another one to ask, a silent one gets its share of the time only: a send waits for this.
     async fn fetch_route(&self, topic: &str) -> Result<Option<TopicRouteData>, CallError> {
         let (mut unknown, mut failed) = (false, None);
         let servers = self.state().name_servers.in_order();
-        for server in servers {
-            match self.call_route(&server, topic).await {
+        let whole = self.0.config.api_timeout;
+        for (place, server) in servers.iter().enumerate() {
+            let is_last = place + 1 == servers.len();
+            let limit = if is_last { whole } else { whole.div_f64(servers.len() as f64) };
+            match self.call_route(server, topic, limit).await {
                 Ok(Some(route))
                     if route.topic_queue_mapping_by_broker.as_ref().is_some_and(|mapping| !mapping.is_empty()) =>
                 {
                     return Err(CallError::StaticTopic { topic: topic.into() });
                 }
                 Ok(Some(route)) => {
-                    self.state().name_servers.answered(&server);
+                    self.state().name_servers.answered(server);
                     return Ok(Some(route));
                 }
                 // One that was just started knows nothing yet; another may.
                 Ok(None) => unknown = true,
                 Err(error) => {
                     debug!(%server, %topic, %error, "route not fetched");
+                    self.state().name_servers.failed(server);
                     failed = Some(error);
                 }
             }
