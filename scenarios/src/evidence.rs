@@ -87,7 +87,7 @@ pub struct Snapshot {
     pub damaged: BTreeSet<String>,
     /// Offset behind the last message of each queue, at its master; absent while it does not answer.
     pub queue_ends: BTreeMap<Queue, i64>,
-    /// Bytes of each master's log that its queues do not show yet; absent while it does not answer.
+    /// Bytes of each broker node's log that its queues do not show yet; absent while it does not answer.
     pub dispatch_behind: BTreeMap<String, u64>,
     /// Offsets of each queue that some member of the group has consumed, by group.
     pub consumed: BTreeMap<String, BTreeMap<Queue, Vec<i64>>>,

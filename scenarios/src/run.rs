@@ -319,11 +319,13 @@ impl Run {
                 look.routes.insert(name, route);
             }
         }
-        for master in self.plan.cluster.masters() {
-            // Asked before the ends: what was in the log by then is in them.
-            if let Some(bytes) = self.observer.dispatch_behind(&master).await {
-                look.dispatch_behind.insert(master.clone(), bytes);
+        // Asked before the ends: what was in the log by then is in them.
+        for node in self.plan.cluster.brokers() {
+            if let Some(bytes) = self.observer.dispatch_behind(&node).await {
+                look.dispatch_behind.insert(node, bytes);
             }
+        }
+        for master in self.plan.cluster.masters() {
             for queue in self.queues_of(&master) {
                 if let Some((_, max)) = self.observer.bounds(&master, queue.id).await {
                     look.queue_ends.insert(queue, max);

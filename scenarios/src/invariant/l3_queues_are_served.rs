@@ -1,6 +1,7 @@
 //! L3: each queue is served: what a probe put into it after the faults had stopped is consumed by each group.
 //!
-//! A queue that does not show the whole log yet (its files had no room) has no end to look at.
+//! A queue that does not show the whole log yet (its files had no room) has no end to look at. A slave's queues must show its log
+//! too, or a group that moves there finds nothing. (A damaged log has an end that nobody can dispatch past.)
 //! The probe's messages are part of the queue ends, so this is the end of each queue; [`super::i6_delivered_in_the_end`] looks at
 //! what lies below.
 
@@ -19,10 +20,13 @@ pub fn unmet(plan: &Plan, look: &Snapshot) -> Vec<String> {
         if known != wanted {
             unmet.push(format!("{known} of {wanted} queues of {master} answer"));
         }
-        match look.dispatch_behind.get(&master) {
+    }
+    let is_sound = |node: &String| !look.damaged.contains(node);
+    for node in plan.cluster.brokers().into_iter().filter(is_sound) {
+        match look.dispatch_behind.get(&node) {
             Some(0) => {}
-            Some(bytes) => unmet.push(format!("{bytes} bytes of {master}'s log are in no queue yet")),
-            None => unmet.push(format!("{master} does not say whether its queues show its whole log")),
+            Some(bytes) => unmet.push(format!("{bytes} bytes of {node}'s log are in no queue yet")),
+            None => unmet.push(format!("{node} does not say whether its queues show its whole log")),
         }
     }
     for (group, members) in look.owners.iter().filter(|(_, members)| !members.is_empty()) {
