@@ -1,5 +1,6 @@
 //! What a run leaves behind for the judges: the history, and what the observer read when the run had settled (or had failed to).
 
+use crate::breach::Breach;
 use crate::faults::disk_held;
 use crate::kinds::Kind;
 use crate::ledger::{Ledger, SCHEDULE_TOPIC};
@@ -47,7 +48,7 @@ pub struct Evidence {
     /// What each broker node did in the safety phase.
     pub work: BTreeMap<String, Work>,
     /// For each liveness invariant what was still unmet at the last look.
-    pub unmet: BTreeMap<&'static str, Vec<String>>,
+    pub unmet: BTreeMap<&'static str, Vec<Breach>>,
     digest: OnceCell<Digest>,
 }
 
@@ -107,9 +108,9 @@ pub struct KindsSeen {
     /// Offsets of each queue whose message the group is not owed, by group that subscribes to tags.
     pub not_owed: BTreeMap<String, BTreeMap<Queue, BTreeSet<i64>>>,
     /// Messages that wait for their delay, as text.
-    pub waiting: Vec<String>,
+    pub waiting: Vec<Breach>,
     /// Messages in retry topics that no listener has finished, as text.
-    pub unfinished_retries: Vec<String>,
+    pub unfinished_retries: Vec<Breach>,
     /// Failures of listeners that are so recent that the message may still be on its way back to a broker.
     pub handed_back_lately: usize,
     /// The end of the queue of each delay level that has one, by master.

@@ -4,6 +4,7 @@
 //! A *safety* invariant judges the evidence when the run is over. A *liveness* invariant says of one look at the cluster what is
 //! still unmet; after the faults have healed the run goes on until nothing is unmet or the bound has passed.
 
+use crate::breach::Breach;
 use crate::evidence::{Evidence, Snapshot};
 use crate::plan::Plan;
 use sim::verdict::Violation;
@@ -27,9 +28,12 @@ pub mod l2_replication_catches_up;
 pub mod l3_queues_are_served;
 
 /// Judges a finished run.
-pub type Judge = fn(&Plan, &Evidence) -> Vec<Violation>;
+pub type Judge = fn(&Plan, &Evidence) -> Vec<Breach>;
 /// What is unmet at one look.
-pub type Unmet = fn(&Plan, &Snapshot) -> Vec<String>;
+pub type Unmet = fn(&Plan, &Snapshot) -> Vec<Breach>;
+
+/// More of what is unmet would hide what counts.
+const SHOWN_MAX: usize = 5;
 
 /// The safety invariants: stable name and judge.
 pub const SAFETY: &[(&str, Judge)] = &[
@@ -60,13 +64,19 @@ pub const LIVENESS: &[(&str, Unmet)] = &[
 
 /// All violations of a run, safety first, in the order of the tables above.
 pub fn judge(plan: &Plan, evidence: &Evidence) -> Vec<Violation> {
-    let mut violations: Vec<Violation> = SAFETY.iter().flat_map(|(_, judge)| judge(plan, evidence)).collect();
+    let history = &evidence.history;
+    let mut violations = Vec::new();
+    for (name, judge) in SAFETY {
+        violations.extend(judge(plan, evidence).into_iter().map(|breach| breach.violates(name, history)));
+    }
     for (name, _) in LIVENESS {
-        let Some(unmet) = evidence.unmet.get(name).filter(|unmet| !unmet.is_empty()) else { continue };
+        let Some([first, others @ ..]) = evidence.unmet.get(name).map(Vec::as_slice) else { continue };
         let waited = evidence.ended_at.saturating_sub(evidence.healed_at).as_secs();
-        let shown = unmet.iter().take(5).cloned().collect::<Vec<_>>().join("; ");
-        let more = if unmet.len() > 5 { format!("; and {} more", unmet.len() - 5) } else { String::new() };
-        violations.push(Violation::new(*name, format!("{waited} s after the faults were healed: {shown}{more}")));
+        let shown = others.iter().take(SHOWN_MAX - 1).map(|breach| format!("; {}", breach.summary)).collect::<String>();
+        let hidden = (others.len() + 1).saturating_sub(SHOWN_MAX);
+        let more = if hidden > 0 { format!("; and {hidden} more") } else { String::new() };
+        let breach = first.clone().after(&format!("{waited} s after the faults were healed: "));
+        violations.push(breach.and(&shown).and(&more).violates(name, history));
     }
     violations
 }

@@ -1,6 +1,7 @@
 //! What a look at the running cluster says of messages that are not plain: which still wait, which have come back and were not
 //! finished, which a group does not want. Read on from look to look.
 
+use crate::breach::Breach;
 use crate::evidence::{KindsSeen, LogCopy, POWER_LOST, SYNC_FAILED};
 use crate::kinds::{is_wanted, subscription};
 use crate::ledger::Ledger;
@@ -139,23 +140,24 @@ impl KindsLook {
         not_owed
     }
 
-    fn unfinished(&self, master: &str, ledger: &Ledger, group: &str) -> Vec<String> {
+    fn unfinished(&self, master: &str, ledger: &Ledger, group: &str) -> Vec<Breach> {
         let topic = retry_topic(group);
         let mut unfinished = Vec::new();
         for (id, entries) in ledger.topic(&topic) {
             let finished = self.finished.get(&(group.to_owned(), Queue { broker: master.to_owned(), id }));
             let is_finished = |offset: &i64| finished.is_some_and(|offsets| offsets.contains(offset));
             let missing = entries.iter().filter(|(offset, _)| !is_finished(offset));
-            unfinished.extend(
-                missing.map(|(offset, entry)| format!("{} at {master} {topic} queue {id} offset {offset}", entry.key)),
-            );
+            unfinished.extend(missing.map(|(offset, entry)| {
+                let summary = format!("{} at {master} {topic} queue {id} offset {offset}", entry.key);
+                Breach::of_message(&entry.key, summary)
+            }));
         }
         unfinished
     }
 }
 
 /// Messages whose second record is not there.
-fn waiting(master: &str, ledger: &Ledger) -> Vec<String> {
+fn waiting(master: &str, ledger: &Ledger) -> Vec<Breach> {
     let delivered = ledger.delivered();
     let is_delivered = |topic: &str, key: &str, times: i32, physical: i64| {
         delivered.get(&(topic, key, times)).is_some_and(|copies| copies.iter().any(|copy| copy.physical > physical))
@@ -164,7 +166,8 @@ fn waiting(master: &str, ledger: &Ledger) -> Vec<String> {
     for (level, offset, entry) in ledger.delayed() {
         let topic = entry.waits_for.as_deref().unwrap_or_default();
         if !is_delivered(topic, &entry.key, entry.reconsume_times, entry.physical) {
-            waiting.push(format!("{} for {topic} at {master} level {level} offset {offset}", entry.key));
+            let summary = format!("{} for {topic} at {master} level {level} offset {offset}", entry.key);
+            waiting.push(Breach::of_message(&entry.key, summary));
         }
     }
     waiting

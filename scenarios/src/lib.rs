@@ -19,7 +19,7 @@
 //! | [`invariant`], [`faults`] | the oracle, one property a file; what faults excuse |
 //! | [`system_states`] | what a guided campaign looks for |
 //! | [`run`](mod@run) | boot, safety phase, healing, liveness phase, verdict |
-//! | [`frames`], [`chronicle`], [`proof`] | a run in words: messages, operations, states, charts, the events a verdict speaks of |
+//! | [`frames`], [`chronicle`], [`breach`] | a run in words: messages, operations, states, charts, the events a verdict speaks of |
 //! | [`suite`] | the scenarios, and the registry that the binary and the tests share |
 
 #[cfg(not(madsim))]
@@ -28,6 +28,7 @@ compile_error!(
      flags of .cargo/config.toml; unset it. (For a production build leave this package out: `cargo prod build -p broker`.)"
 );
 
+pub mod breach;
 pub mod chronicle;
 pub mod consumed;
 pub mod consumers;
@@ -47,7 +48,6 @@ pub mod observer;
 pub mod operation;
 pub mod plan;
 pub mod producers;
-pub mod proof;
 pub mod run;
 pub mod simpler;
 pub mod suite;

@@ -1,5 +1,6 @@
 //! One run of a plan: boot, safety phase under faults, healing, liveness phase, a last look, the verdict.
 
+use crate::breach::Breach;
 use crate::chronicle;
 use crate::consumed::Consumed;
 use crate::consumers::{self, Roster};
@@ -15,7 +16,6 @@ use crate::observer::Observer;
 use crate::operation::{History, Queue, Recorder, Told};
 use crate::plan::{self, Operation, Plan};
 use crate::producers;
-use crate::proof::proven;
 use crate::system_states::states;
 use client::{ClientInstance, Producer, ProducerConfig};
 use protocol::MessageQueue;
@@ -35,7 +35,7 @@ const BOOT_MAX: Duration = Duration::from_secs(60);
 /// Time from one look at committed offsets to the next.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// A judgement of one named test over and above the invariants.
-pub type Claim = fn(&Plan, &Evidence) -> Result<(), String>;
+pub type Claim = fn(&Plan, &Evidence) -> Result<(), Breach>;
 
 /// Bound of the liveness phase, as the sum of what a user of RocketMQ waits for after the last fault is healed.
 pub fn liveness_bound() -> Duration {
@@ -67,11 +67,10 @@ pub fn observed(plan: &Plan, claim: Option<(&'static str, Claim)>) -> (Report, O
     evidence.history = history;
     let mut violations = judge(plan, &evidence);
     if let Some((name, claim)) = claim
-        && let Err(reason) = claim(plan, &evidence)
+        && let Err(breach) = claim(plan, &evidence)
     {
-        violations.push(Violation::new(name, reason));
+        violations.push(breach.violates(name, &evidence.history));
     }
-    let violations = violations.into_iter().map(|violation| proven(violation, plan, &evidence.history)).collect();
     let report = reported(&desk, report, plan, &evidence.history, violations);
     (Report { states: states(plan, &evidence), ..report }, Some(evidence))
 }
@@ -379,7 +378,7 @@ impl Run {
                     // No judge can say anything about it, and that must be seen.
                     None => {
                         let unread = format!("{master} queue {} cannot be read, or still grows", queue.id);
-                        evidence.unmet.entry(l3_queues_are_served::NAME).or_default().push(unread);
+                        evidence.unmet.entry(l3_queues_are_served::NAME).or_default().push(Breach::new(unread));
                     }
                 }
                 for group in self.plan.clients.groups() {

@@ -92,6 +92,16 @@ pub enum Outcome<'a, O> {
     Unknown,
 }
 
+impl<'a, O> Outcome<'a, O> {
+    /// The answer, if there was one.
+    pub fn ok(&self) -> Option<&'a O> {
+        match self {
+            Outcome::Ok(answer) => Some(answer),
+            Outcome::Fail(_) | Outcome::Unknown => None,
+        }
+    }
+}
+
 /// An operation with both its ends.
 #[derive(Debug, Clone, Copy)]
 pub struct Operation<'a, I, O> {

@@ -11,6 +11,7 @@
 //! - After the faults have stopped, the table says of each message that was delivered that it was. And a slave's copy of the table follows
 //!   its master's: RocketMQ's operators put a slave in its master's place, and with an old table it would deliver everything since again.
 
+use crate::breach::{Breach, Subject};
 use crate::evidence::{Commits, Evidence, Outage, Snapshot, slaves_of};
 use crate::faults::disk_held;
 use crate::invariant::i4_committed_offsets::recovered_floors;
@@ -18,7 +19,6 @@ use crate::ledger::{Ledger, Trip};
 use crate::operation::{Ask, Told};
 use crate::plan::{Flush, Plan};
 use sim::history::Outcome;
-use sim::verdict::Violation;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ pub const NAME: &str = "I10 delay progress";
 const PERSIST_WINDOW: Duration = Duration::from_millis(11_500);
 
 /// What is unmet at one look.
-pub fn unmet(plan: &Plan, look: &Snapshot) -> Vec<String> {
+pub fn unmet(plan: &Plan, look: &Snapshot) -> Vec<Breach> {
     let Some(kinds) = &look.kinds else { return Vec::new() };
     let table = |node: &str| {
         let table = kinds.delays.get(node)?;
@@ -43,13 +43,14 @@ pub fn unmet(plan: &Plan, look: &Snapshot) -> Vec<String> {
         for (level, end) in kinds.level_ends.get(&master).into_iter().flatten() {
             let next = kinds.delays.get(&master).and_then(|table| table.get(level));
             if next != Some(end) {
-                unmet.push(format!("level {level} of {master} ends at {end}, and goes on at {next:?}"));
+                unmet.push(format!("level {level} of {master} ends at {end}, and goes on at {next:?}").into());
             }
         }
         for slave in slaves_of(&plan.cluster, &master) {
             let copy = table(&slave);
             if wanted.is_none() || copy != wanted {
-                unmet.push(format!("{slave} has the delay offsets {copy:?}, {master} has {wanted:?}"));
+                let summary = format!("{slave} has the delay offsets {copy:?}, {master} has {wanted:?}");
+                unmet.push(Breach::new(summary).about(Subject::Lives(slave)).about(Subject::Lives(master.clone())));
             }
         }
     }
@@ -57,7 +58,7 @@ pub fn unmet(plan: &Plan, look: &Snapshot) -> Vec<String> {
 }
 
 /// Judges a finished run.
-pub fn judge(plan: &Plan, evidence: &Evidence) -> Vec<Violation> {
+pub fn judge(plan: &Plan, evidence: &Evidence) -> Vec<Breach> {
     let mut violations = Vec::new();
     for (master, ledger) in &evidence.ledgers {
         let outages = evidence.outages(master);
@@ -91,13 +92,7 @@ fn shown(evidence: &Evidence, node: &str) -> BTreeMap<i32, Commits> {
     shown
 }
 
-fn went_back(
-    master: &str,
-    level: i32,
-    shown: &[(Duration, i64)],
-    outages: &[Outage],
-    floors: &[i64],
-) -> Vec<Violation> {
+fn went_back(master: &str, level: i32, shown: &[(Duration, i64)], outages: &[Outage], floors: &[i64]) -> Vec<Breach> {
     let mut violations = Vec::new();
     for (outage, floor) in outages.iter().zip(floors) {
         let Some(back) = outage.until else { continue };
@@ -108,18 +103,14 @@ fn went_back(
                 outage.from.as_secs_f64(),
                 at.as_secs_f64()
             );
-            violations.push(Violation::new(NAME, summary));
+            let read = Subject::DelaysRead(master.to_owned(), *at);
+            violations.push(Breach::new(summary).about(read).about(Subject::Lives(master.to_owned())));
         }
     }
     violations
 }
 
-fn delivered_again(
-    master: &str,
-    ledger: &Ledger,
-    outages: &[Outage],
-    floors: &BTreeMap<i32, Vec<i64>>,
-) -> Vec<Violation> {
+fn delivered_again(master: &str, ledger: &Ledger, outages: &[Outage], floors: &BTreeMap<i32, Vec<i64>>) -> Vec<Breach> {
     let mut allowed: BTreeMap<Trip<'_>, usize> = BTreeMap::new();
     for (level, offset, entry) in ledger.delayed() {
         // Without a look at the table nothing is known of what it kept.
@@ -137,7 +128,8 @@ fn delivered_again(
                 "{key} is in {topic} at {master} {} times; with what the level had kept, {allowed} were possible",
                 copies.len()
             );
-            violations.push(Violation::new(NAME, summary));
+            let message = Subject::Message(key.to_owned());
+            violations.push(Breach::new(summary).about(message).about(Subject::Lives(master.to_owned())));
         }
     }
     violations

@@ -12,6 +12,7 @@
 //! whatever was lost since. The first record is what was promised; the second one may have been in a suffix that a power loss took
 //! (asynchronous flush), and is then written again: the level's progress must not be kept longer than what it speaks of.
 
+use crate::breach::Breach;
 use crate::evidence::{Evidence, Snapshot, sends};
 use crate::kinds::{Kind, delay};
 use crate::ledger::{Entry, Ledger, Trip};
@@ -21,7 +22,6 @@ use indexmap::IndexMap;
 use protocol::message::retry_topic;
 use sim::fault::Kind as FaultKind;
 use sim::history::Outcome;
-use sim::verdict::Violation;
 use std::time::Duration;
 
 /// Stable name.
@@ -31,15 +31,16 @@ pub const NAME: &str = "I10 delayed in time";
 const CLOCK_STEP: Duration = Duration::from_millis(1);
 
 /// What is unmet at one look.
-pub fn unmet(plan: &Plan, look: &Snapshot) -> Vec<String> {
+pub fn unmet(plan: &Plan, look: &Snapshot) -> Vec<Breach> {
     let Some(kinds) = &look.kinds else { return Vec::new() };
     let unread = plan.cluster.masters().into_iter().filter(|master| !kinds.logs_read.contains(master));
-    let unread = unread.map(|master| format!("the log of {master} was not read"));
-    unread.chain(kinds.waiting.iter().map(|waiting| format!("{waiting} was not delivered"))).collect()
+    let unread = unread.map(|master| format!("the log of {master} was not read").into());
+    let waiting = kinds.waiting.iter();
+    unread.chain(waiting.map(|waiting| waiting.clone().and(" was not delivered"))).collect()
 }
 
 /// Judges a finished run.
-pub fn judge(plan: &Plan, evidence: &Evidence) -> Vec<Violation> {
+pub fn judge(plan: &Plan, evidence: &Evidence) -> Vec<Breach> {
     let mut violations = Vec::new();
     for (master, ledger) in &evidence.ledgers {
         violations.extend(early_by_its_clock(plan, master, ledger));
@@ -50,7 +51,7 @@ pub fn judge(plan: &Plan, evidence: &Evidence) -> Vec<Violation> {
     violations
 }
 
-fn early_by_its_clock(plan: &Plan, master: &str, ledger: &Ledger) -> Vec<Violation> {
+fn early_by_its_clock(plan: &Plan, master: &str, ledger: &Ledger) -> Vec<Breach> {
     if plan.faults.iter().any(|fault| matches!(&fault.fault, FaultKind::ClockStep(step) if step.node == master)) {
         return Vec::new();
     }
@@ -78,14 +79,14 @@ fn early_by_its_clock(plan: &Plan, master: &str, ledger: &Ledger) -> Vec<Violati
                     "{key} is in {topic} at {master} log offset {} after {waits:?} ms by the clock of {master}, too early",
                     copy.physical
                 );
-                violations.push(Violation::new(NAME, summary));
+                violations.push(Breach::of_message(key, summary));
             }
         }
     }
     violations
 }
 
-fn early_in_the_world(plan: &Plan, evidence: &Evidence) -> Vec<Violation> {
+fn early_in_the_world(plan: &Plan, evidence: &Evidence) -> Vec<Breach> {
     let operations = evidence.history.operations();
     let sent: IndexMap<&str, Duration> =
         sends(&operations).into_iter().map(|send| (send.key, send.operation.invoked_at)).collect();
@@ -119,7 +120,7 @@ fn early_in_the_world(plan: &Plan, evidence: &Evidence) -> Vec<Violation> {
                 "{key} of {} queue {} offset {offset} was given to {} {early:.3} s too early",
                 queue.broker, queue.id, operation.client
             );
-            violations.push(Violation::new(NAME, summary).because(evidence.history.evidence(operation.events())));
+            violations.push(Breach::new(summary).of_events(operation.events()));
         }
     }
     violations

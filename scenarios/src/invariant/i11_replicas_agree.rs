@@ -5,32 +5,31 @@
 //! master lost is either fetched back from the slave or cut there before another byte is appended. A slave whose disk was damaged is left
 //! out: nobody reads its whole copy, so nobody finds each rotten bit.
 
+use crate::breach::{Breach, Subject};
 use crate::disk_losses;
 use crate::evidence::{Evidence, slaves_of};
 use crate::plan::Plan;
-use sim::verdict::Violation;
 use std::time::Duration;
 
 /// Stable name.
 pub const NAME: &str = "I11 replicas agree";
 
 /// Judges a finished run.
-pub fn judge(plan: &Plan, evidence: &Evidence) -> Vec<Violation> {
+pub fn judge(plan: &Plan, evidence: &Evidence) -> Vec<Breach> {
     let mut violations = Vec::new();
     for master in plan.cluster.masters() {
         let Some(log) = evidence.logs.get(&master) else { continue };
         let is_sound = |slave: &String| !disk_losses::is_damaged(&evidence.history, slave, Duration::MAX);
         for slave in slaves_of(&plan.cluster, &master).into_iter().filter(is_sound) {
             let Some(copy) = evidence.logs.get(&slave) else { continue };
-            if let Some(offset) = log.first_difference(copy) {
-                violations.push(Violation::new(
-                    NAME,
-                    format!("{slave} and {master} hold different bytes at log offset {offset}"),
-                ));
+            let summary = if let Some(offset) = log.first_difference(copy) {
+                format!("{slave} and {master} hold different bytes at log offset {offset}")
             } else if copy.end() > log.end() {
-                let summary = format!("{slave} ends at {}, behind its master's end {}", copy.end(), log.end());
-                violations.push(Violation::new(NAME, summary));
-            }
+                format!("{slave} ends at {}, behind its master's end {}", copy.end(), log.end())
+            } else {
+                continue;
+            };
+            violations.push(Breach::new(summary).about(Subject::Lives(slave)).about(Subject::Lives(master.clone())));
         }
     }
     violations

@@ -5,11 +5,12 @@
 //! process that may open no more files. A node that is taken down in the same instant is a cause too: the operation at which a crash point
 //! ends it fails, and the program may get to see that.
 
+use crate::breach::Breach;
 use crate::evidence::{Evidence, POWER_LOST, PROCESS_ENDED};
 use crate::plan::Plan;
 use sim::fault::Kind;
 use sim::history::What;
-use sim::verdict::Violation;
+use sim::verdict::EventId;
 use std::time::Duration;
 
 /// Stable name.
@@ -19,7 +20,7 @@ pub const NAME: &str = "I14 no end without a cause";
 pub const GAVE_UP: &str = "gave up: ";
 
 /// Judges a finished run.
-pub fn judge(plan: &Plan, evidence: &Evidence) -> Vec<Violation> {
+pub fn judge(plan: &Plan, evidence: &Evidence) -> Vec<Breach> {
     let events = &evidence.history.events;
     let taken_down = |place: usize, at: Duration, node: &str| {
         // Its own end stands before its reason; what takes the node down comes after it.
@@ -30,13 +31,13 @@ pub fn judge(plan: &Plan, evidence: &Evidence) -> Vec<Violation> {
     let events = events.iter().enumerate().filter_map(|(place, event)| match &event.what {
         What::Node { node, event: what } => {
             let reason = what.strip_prefix(GAVE_UP)?;
-            (!taken_down(place, event.at, node)).then_some((event.at, node, reason))
+            (!taken_down(place, event.at, node)).then_some((place, event.at, node, reason))
         }
         _ => None,
     });
-    let unexcused = events.filter(|(_, node, _)| !plan.faults.iter().any(|fault| touches_disk(&fault.fault, node)));
-    let told = |(at, node, reason): (Duration, &String, &str)| {
-        Violation::new(NAME, format!("{node} gave up at {:.3} s: {reason}", at.as_secs_f64()))
+    let unexcused = events.filter(|(_, _, node, _)| !plan.faults.iter().any(|fault| touches_disk(&fault.fault, node)));
+    let told = |(place, at, node, reason): (usize, Duration, &String, &str)| {
+        Breach::new(format!("{node} gave up at {:.3} s: {reason}", at.as_secs_f64())).of_events([EventId(place)])
     };
     unexcused.map(told).collect()
 }

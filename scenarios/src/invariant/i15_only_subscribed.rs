@@ -4,17 +4,17 @@
 //! whose tag its group did not name: not from the topic, not when it comes back from the retry topic, in any durability mode. (That what
 //! it does subscribe to is delivered is [`super::i6_delivered_in_the_end`].)
 
+use crate::breach::Breach;
 use crate::evidence::Evidence;
 use crate::kinds::is_wanted;
 use crate::operation::Ask;
 use crate::plan::Plan;
-use sim::verdict::Violation;
 
 /// Stable name.
 pub const NAME: &str = "I15 only what was subscribed";
 
 /// Judges a finished run.
-pub fn judge(plan: &Plan, evidence: &Evidence) -> Vec<Violation> {
+pub fn judge(plan: &Plan, evidence: &Evidence) -> Vec<Breach> {
     if plan.clients.consumers.iter().all(|consumer| consumer.tags.is_empty()) {
         return Vec::new();
     }
@@ -30,7 +30,7 @@ pub fn judge(plan: &Plan, evidence: &Evidence) -> Vec<Violation> {
                 "{key} of {} queue {} offset {offset} was given to {} of {group}, which does not subscribe to it",
                 queue.broker, queue.id, operation.client
             );
-            violations.push(Violation::new(NAME, summary).because(evidence.history.evidence(operation.events())));
+            violations.push(Breach::new(summary).of_events(operation.events()));
         }
     }
     violations

@@ -12,11 +12,11 @@
 //! rule a master that returns without its last records does not ask for them, and its slave's copy of them is cut or overwritten. The flush window is
 //! `flushCommitLogThoroughInterval` (10 s) plus one flush and its wait; it grows by the time that a fault holds the disk.
 
+use crate::breach::Breach;
 use crate::disk_losses;
 use crate::evidence::{Evidence, FLUSH_WINDOW, Send, Stored, sends, slaves_of};
 use crate::faults::disk_held;
 use crate::plan::{Flush, Plan};
-use sim::verdict::Violation;
 use std::time::Duration;
 
 /// Stable name.
@@ -26,7 +26,7 @@ pub const NAME: &str = "I1 acknowledged message survives";
 const ASK_WINDOW: Duration = Duration::from_secs(30);
 
 /// Judges a finished run.
-pub fn judge(plan: &Plan, evidence: &Evidence) -> Vec<Violation> {
+pub fn judge(plan: &Plan, evidence: &Evidence) -> Vec<Breach> {
     let operations = evidence.history.operations();
     let sends = sends(&operations);
     let mut violations = Vec::new();
@@ -40,7 +40,7 @@ pub fn judge(plan: &Plan, evidence: &Evidence) -> Vec<Violation> {
                 "{} was acknowledged as {} queue {} offset {} and is gone: {reason}",
                 send.key, stored.queue.broker, stored.queue.id, stored.offset
             );
-            violations.push(Violation::new(NAME, summary).because(evidence.history.evidence(send.operation.events())));
+            violations.push(Breach::new(summary).of_events(send.operation.events()));
         }
     }
     violations

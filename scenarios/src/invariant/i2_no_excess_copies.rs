@@ -10,6 +10,7 @@
 //! the observer saw committed there, less what a crash may take (commits of the last `flushConsumerOffsetInterval`, 5 s, and one
 //! write), less what a slave had not copied yet.
 
+use crate::breach::Breach;
 use crate::evidence::{Evidence, Outage, longest_fault, sends, slaves_of};
 use crate::faults::disk_held;
 use crate::invariant::i4_committed_offsets::{PERSIST_WINDOW, recovered_floors};
@@ -19,7 +20,7 @@ use crate::operation::{Ask, Queue, Told};
 use crate::plan::{Plan, TOPIC};
 use indexmap::IndexMap;
 use sim::history::{Operation, Outcome};
-use sim::verdict::{EventId, Violation};
+use sim::verdict::EventId;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -32,14 +33,14 @@ const ATTEMPTS_MAX: u32 = 3;
 const READ_TO_DELIVERY_MAX: Duration = Duration::from_secs(40);
 
 /// Judges a finished run.
-pub fn judge(plan: &Plan, evidence: &Evidence) -> Vec<Violation> {
+pub fn judge(plan: &Plan, evidence: &Evidence) -> Vec<Breach> {
     let operations = evidence.history.operations();
     let mut violations = stored_copies(evidence, &operations);
     violations.extend(deliveries_again(plan, evidence, &operations));
     violations
 }
 
-fn stored_copies(evidence: &Evidence, operations: &[Operation<'_, Ask, Told>]) -> Vec<Violation> {
+fn stored_copies(evidence: &Evidence, operations: &[Operation<'_, Ask, Told>]) -> Vec<Breach> {
     let mut copies: IndexMap<&str, u32> = IndexMap::new();
     let delivered = evidence.queues.values().flat_map(|contents| &contents.messages);
     for message in delivered.filter(|message| Kind::of(&message.key).level == 0) {
@@ -59,7 +60,7 @@ fn stored_copies(evidence: &Evidence, operations: &[Operation<'_, Ask, Told>]) -
         let found = copies.get(send.key).copied().unwrap_or(0);
         if found > allowed {
             let summary = format!("{} is stored {found} times; its attempts can have left {allowed} at most", send.key);
-            violations.push(Violation::new(NAME, summary).because(evidence.history.evidence(send.operation.events())));
+            violations.push(Breach::new(summary).of_events(send.operation.events()));
         }
     }
     violations
@@ -74,7 +75,7 @@ struct Delivery<'a> {
     key: &'a str,
 }
 
-fn deliveries_again(plan: &Plan, evidence: &Evidence, operations: &[Operation<'_, Ask, Told>]) -> Vec<Violation> {
+fn deliveries_again(plan: &Plan, evidence: &Evidence, operations: &[Operation<'_, Ask, Told>]) -> Vec<Breach> {
     let mut by_queue: BTreeMap<(&str, &Queue), Vec<Delivery<'_>>> = BTreeMap::new();
     for operation in operations {
         let Ask::Consume { group, queue, offset, key, reconsume_times: 0 } = operation.input else { continue };
@@ -101,7 +102,7 @@ fn deliveries_again(plan: &Plan, evidence: &Evidence, operations: &[Operation<'_
                     "{} was delivered to {} of {group} again from {} queue {} offset {}; no broker could answer less than {floor}",
                     delivery.key, delivery.client, queue.broker, queue.id, delivery.offset
                 );
-                violations.push(Violation::new(NAME, summary).because(evidence.history.evidence([delivery.event])));
+                violations.push(Breach::new(summary).of_events([delivery.event]));
                 break;
             }
         }

@@ -4,61 +4,56 @@
 //! replica of the queue lost power after that message was sent, its offset may name another message later. (After it was *sent*, not
 //! after it was delivered: the answer to the pull may have been on its way, or in the consumer's hands, when the power went.)
 
+use crate::breach::{Breach, Subject};
 use crate::evidence::{Evidence, sends, slaves_of};
 use crate::operation::Ask;
 use crate::plan::{Flush, Plan};
 use indexmap::IndexMap;
-use sim::verdict::Violation;
 use std::time::Duration;
 
 /// Stable name.
 pub const NAME: &str = "I3 queue order";
 
 /// Judges a finished run.
-pub fn judge(plan: &Plan, evidence: &Evidence) -> Vec<Violation> {
+pub fn judge(plan: &Plan, evidence: &Evidence) -> Vec<Breach> {
     let mut violations = dense_and_ordered(evidence);
     violations.extend(same_message(plan, evidence));
     violations
 }
 
-fn dense_and_ordered(evidence: &Evidence) -> Vec<Violation> {
+fn dense_and_ordered(evidence: &Evidence) -> Vec<Breach> {
     let mut violations = Vec::new();
     for (queue, contents) in &evidence.queues {
         let place = format!("{} queue {}", queue.broker, queue.id);
+        let at = |offset| Subject::Place(queue.clone(), offset);
         let mut expected = contents.min;
         for message in &contents.messages {
             if message.offset != expected {
-                violations.push(Violation::new(
-                    NAME,
-                    format!("{place}: offset {} follows where {expected} must", message.offset),
-                ));
+                let summary = format!("{place}: offset {} follows where {expected} must", message.offset);
+                violations.push(Breach::new(summary).about(at(message.offset)));
                 break;
             }
             if !message.body_intact {
-                violations.push(Violation::new(
-                    NAME,
-                    format!("{place} offset {}: the body of {} is damaged", message.offset, message.key),
-                ));
+                let summary = format!("{place} offset {}: the body of {} is damaged", message.offset, message.key);
+                violations.push(Breach::of_message(&message.key, summary));
             }
             expected += 1;
         }
         if expected != contents.max {
-            violations.push(Violation::new(
-                NAME,
-                format!("{place}: the broker says {} messages, {expected} can be read", contents.max),
-            ));
+            let summary = format!("{place}: the broker says {} messages, {expected} can be read", contents.max);
+            violations.push(Breach::new(summary).about(at(expected)));
         }
         if let Some(pair) = contents.messages.windows(2).find(|pair| pair[0].physical >= pair[1].physical) {
             let summary =
                 format!("{place}: offset {} stands behind offset {} in the log", pair[0].offset, pair[1].offset);
-            violations.push(Violation::new(NAME, summary));
+            violations.push(Breach::new(summary).about(at(pair[0].offset)).about(at(pair[1].offset)));
         }
     }
     violations
 }
 
 /// Each delivery and each acknowledgement names the message that its offset names at the end.
-fn same_message(plan: &Plan, evidence: &Evidence) -> Vec<Violation> {
+fn same_message(plan: &Plan, evidence: &Evidence) -> Vec<Breach> {
     let operations = evidence.history.operations();
     let sends = sends(&operations);
     // Looked for only where something is wrong.
@@ -77,7 +72,7 @@ fn same_message(plan: &Plan, evidence: &Evidence) -> Vec<Violation> {
             "{} queue {} offset {offset} was delivered as {key} and names {now} at the end",
             queue.broker, queue.id
         );
-        violations.push(Violation::new(NAME, summary).because(evidence.history.evidence(operation.events())));
+        violations.push(Breach::new(summary).of_events(operation.events()));
     }
     let mut owners = IndexMap::new();
     for send in &sends {
@@ -89,7 +84,8 @@ fn same_message(plan: &Plan, evidence: &Evidence) -> Vec<Violation> {
                 "{other} and {} were both acknowledged at {} queue {} offset {}",
                 send.key, stored.queue.broker, stored.queue.id, stored.offset
             );
-            violations.push(Violation::new(NAME, summary).because(evidence.history.evidence(send.operation.events())));
+            let both = Breach::new(summary).of_events(send.operation.events());
+            violations.push(both.about(Subject::Message(other.to_owned())));
         }
     }
     violations

@@ -12,13 +12,13 @@
 //! - At the end no committed offset is above the end of its queue, and each message below it that the group subscribes to was finished
 //!   by it, consumed or handed back: a commit never skips. Messages of a lost suffix are consumed by nobody any more and do not count.
 
+use crate::breach::{Breach, Subject};
 use crate::disk_losses;
 use crate::evidence::{Death, Evidence, Outage, slaves_of};
 use crate::faults::disk_held;
 use crate::operation::Queue;
 use crate::plan::Plan;
 use indexmap::IndexSet;
-use sim::verdict::Violation;
 use std::time::Duration;
 
 /// Stable name.
@@ -30,7 +30,7 @@ pub const PERSIST_WINDOW: Duration = Duration::from_secs(6);
 const REACH_WINDOW: Duration = Duration::from_secs(20);
 
 /// Judges a finished run.
-pub fn judge(plan: &Plan, evidence: &Evidence) -> Vec<Violation> {
+pub fn judge(plan: &Plan, evidence: &Evidence) -> Vec<Breach> {
     let mut violations = Vec::new();
     for group in plan.clients.groups().iter().filter(|group| crate::plan::is_clustering(plan, group)) {
         let finished = evidence.finished(group);
@@ -69,7 +69,7 @@ pub fn recovered_floors(
     outages.iter().map(floor_after).collect()
 }
 
-fn recovered(plan: &Plan, evidence: &Evidence, group: &str, queue: &Queue) -> Vec<Violation> {
+fn recovered(plan: &Plan, evidence: &Evidence, group: &str, queue: &Queue) -> Vec<Breach> {
     let master = &queue.broker;
     let commits = evidence.commits_seen(master, group, queue);
     let lost = evidence.lost_from(plan, queue);
@@ -79,14 +79,15 @@ fn recovered(plan: &Plan, evidence: &Evidence, group: &str, queue: &Queue) -> Ve
     for (outage, mut floor) in outages.into_iter().zip(floors) {
         let Some(back) = outage.until else { continue };
         let Some((at, shown)) = commits.iter().find(|(at, _)| *at >= back) else { continue };
+        let mut witness = master.clone();
         let mut source = format!("{master} had shown {floor} long enough before");
-        if let Some(slave_floor) = slave_floor(plan, evidence, group, queue, &outage) {
+        if let Some((slave, slave_floor)) = slave_floor(plan, evidence, group, queue, &outage) {
             let slave_floor = match lost {
                 Some(lost) if outage.death == Death::PowerLoss => slave_floor.min(lost),
                 _ => slave_floor,
             };
             if slave_floor > floor {
-                floor = slave_floor;
+                (floor, witness) = (slave_floor, slave);
                 source = format!("a slave had shown {floor} while it was away");
             }
         }
@@ -98,14 +99,17 @@ fn recovered(plan: &Plan, evidence: &Evidence, group: &str, queue: &Queue) -> Ve
                 outage.from.as_secs_f64(),
                 at.as_secs_f64()
             );
-            violations.push(Violation::new(NAME, summary));
+            let (group, queue) = (group.to_owned(), queue.clone());
+            let read = Subject::Reading { node: master.clone(), group: group.clone(), queue: queue.clone(), at: *at };
+            let floor = Subject::FirstShown { node: witness, group, queue, offset: floor };
+            violations.push(Breach::new(summary).about(read).about(floor).about(Subject::Lives(master.clone())));
         }
     }
     violations
 }
 
-/// What the slaves that could be reached had shown while the master was away.
-fn slave_floor(plan: &Plan, evidence: &Evidence, group: &str, queue: &Queue, outage: &Outage) -> Option<i64> {
+/// The most that a slave which could be reached had shown while the master was away, and which one it was.
+fn slave_floor(plan: &Plan, evidence: &Evidence, group: &str, queue: &Queue, outage: &Outage) -> Option<(String, i64)> {
     let back = outage.until?;
     if !plan.cluster.recover_from_slave
         || crate::faults::disturbs_between(
@@ -127,20 +131,23 @@ fn slave_floor(plan: &Plan, evidence: &Evidence, group: &str, queue: &Queue, out
         let commits = evidence.commits_seen(slave, group, queue).iter();
         commits.filter(|(at, _)| *at >= from && *at <= back).map(|(_, offset)| *offset).max()
     };
-    slaves_of(&plan.cluster, &queue.broker).iter().filter_map(shown).max()
+    let slaves = slaves_of(&plan.cluster, &queue.broker).into_iter();
+    slaves.filter_map(|slave| Some((shown(&slave)?, slave))).max().map(|(offset, slave)| (slave, offset))
 }
 
-fn not_ahead(evidence: &Evidence, group: &str, queue: &Queue, finished: &IndexSet<&str>) -> Vec<Violation> {
+fn not_ahead(evidence: &Evidence, group: &str, queue: &Queue, finished: &IndexSet<&str>) -> Vec<Breach> {
     let Some(committed) = evidence.last.committed.get(group).and_then(|queues| queues.get(queue)).copied() else {
         return Vec::new();
     };
     let contents = &evidence.queues[queue];
+    let (node, of) = (queue.broker.clone(), group.to_owned());
+    let shown = Subject::FirstShown { node, group: of, queue: queue.clone(), offset: committed };
     if committed > contents.max {
         let summary = format!(
             "{group} at {} queue {}: committed {committed}, the queue ends at {}",
             queue.broker, queue.id, contents.max
         );
-        return vec![Violation::new(NAME, summary)];
+        return vec![Breach::new(summary).about(shown)];
     }
     let skipped = contents.messages.iter().find(|message| {
         message.offset < committed
@@ -153,5 +160,5 @@ fn not_ahead(evidence: &Evidence, group: &str, queue: &Queue, finished: &IndexSe
         "{group} at {} queue {}: committed {committed}, but {} at offset {} was never finished",
         queue.broker, queue.id, skipped.key, skipped.offset
     );
-    vec![Violation::new(NAME, summary)]
+    vec![Breach::new(summary).about(shown).about(Subject::Message(skipped.key.clone()))]
 }

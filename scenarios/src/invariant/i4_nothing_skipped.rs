@@ -7,13 +7,13 @@
 //! Durability: in every mode. What stands in a suffix that was lost, and what was stored there since, is left out: its offsets have named
 //! several messages (asynchronous flush, power loss).
 
+use crate::breach::{Breach, Subject};
 use crate::evidence::{Evidence, slaves_of};
 use crate::invariant::i3_queue_order::hazard;
 use crate::kinds::subscription;
 use crate::operation::{Ask, Queue};
 use crate::plan::{Plan, is_clustering};
 use sim::history::Outcome;
-use sim::verdict::Violation;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub const NAME: &str = "I4 nothing skipped";
 type Finished<'a> = BTreeMap<(&'a str, &'a Queue), BTreeMap<i64, Duration>>;
 
 /// Judges a finished run.
-pub fn judge(plan: &Plan, evidence: &Evidence) -> Vec<Violation> {
+pub fn judge(plan: &Plan, evidence: &Evidence) -> Vec<Breach> {
     let finished = finished(evidence);
     let mut violations = Vec::new();
     for group in plan.clients.groups().iter().filter(|group| is_clustering(plan, group)) {
@@ -89,7 +89,7 @@ fn reached<'a>(
 }
 
 /// The first time that a node showed more than was finished.
-fn skipped(evidence: &Evidence, node: &str, group: &str, queue: &Queue, reached: &[Step<'_>]) -> Option<Violation> {
+fn skipped(evidence: &Evidence, node: &str, group: &str, queue: &Queue, reached: &[Step<'_>]) -> Option<Breach> {
     evidence.commits_seen(node, group, queue).iter().find_map(|(at, committed)| {
         let below = reached.partition_point(|step| step.offset < *committed);
         let step = &reached[below.checked_sub(1)?];
@@ -101,7 +101,9 @@ fn skipped(evidence: &Evidence, node: &str, group: &str, queue: &Queue, reached:
                 queue.id,
                 at.as_secs_f64()
             );
-            Violation::new(NAME, summary)
+            let (node, group, queue) = (node.to_owned(), group.to_owned(), queue.clone());
+            let reading = Subject::Reading { node, group, queue, at: *at };
+            Breach::new(summary).about(reading).about(Subject::Message(key.to_owned()))
         })
     })
 }

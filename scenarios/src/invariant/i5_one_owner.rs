@@ -1,5 +1,6 @@
 //! I5: once a group has settled, each queue has exactly one owner (clustering), or each member owns all (broadcasting).
 
+use crate::breach::Breach;
 use crate::evidence::Snapshot;
 use crate::operation::Queue;
 use crate::plan::{Plan, is_clustering};
@@ -9,7 +10,7 @@ use std::collections::BTreeMap;
 pub const NAME: &str = "I5 one owner";
 
 /// What is unmet at one look.
-pub fn unmet(plan: &Plan, look: &Snapshot) -> Vec<String> {
+pub fn unmet(plan: &Plan, look: &Snapshot) -> Vec<Breach> {
     let mut unmet = Vec::new();
     for (group, members) in &look.owners {
         let mut owners: BTreeMap<&Queue, Vec<&str>> = BTreeMap::new();
@@ -22,7 +23,7 @@ pub fn unmet(plan: &Plan, look: &Snapshot) -> Vec<String> {
         for queue in look.queue_ends.keys() {
             let found = owners.get(queue).cloned().unwrap_or_default();
             if found.len() != wanted && !members.is_empty() {
-                unmet.push(format!("{group}: {} queue {} is owned by {found:?}", queue.broker, queue.id));
+                unmet.push(format!("{group}: {} queue {} is owned by {found:?}", queue.broker, queue.id).into());
             }
         }
     }

@@ -14,6 +14,7 @@
 //! suffix that held it before anybody took it back, and whether that may be is [`super::i1_acknowledged_survives`]'s to say. While a message
 //! waits for a retry its copies are [`super::i10_delayed_in_time`]'s.
 
+use crate::breach::Breach;
 use crate::evidence::{Evidence, FLUSH_WINDOW, slaves_of};
 use crate::faults::disk_held;
 use crate::kinds::{failing, is_wanted};
@@ -22,7 +23,7 @@ use crate::plan::{Flush, Plan, is_clustering};
 use indexmap::IndexMap;
 use protocol::message::dlq_topic;
 use sim::history::Outcome;
-use sim::verdict::{EventId, Violation};
+use sim::verdict::EventId;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -42,7 +43,7 @@ struct Calls {
 }
 
 /// Judges a finished run.
-pub fn judge(plan: &Plan, evidence: &Evidence) -> Vec<Violation> {
+pub fn judge(plan: &Plan, evidence: &Evidence) -> Vec<Breach> {
     let messages = evidence.queues.values().flat_map(|contents| &contents.messages);
     let stored: BTreeSet<&str> = messages.map(|message| message.key.as_str()).collect();
     let mut violations = Vec::new();
@@ -66,7 +67,7 @@ pub fn judge(plan: &Plan, evidence: &Evidence) -> Vec<Violation> {
             } else {
                 continue;
             };
-            violations.push(Violation::new(NAME, summary).because(evidence.history.evidence(calls.events.clone())));
+            violations.push(Breach::new(summary).of_events(calls.events.clone()));
         }
     }
     violations

@@ -6,6 +6,7 @@
 //! A message that a listener failed on and that came back is one more message, of the group's retry topic, which is delivered in the
 //! end too; what becomes of it then is [`super::i6_comes_again`].
 
+use crate::breach::{Breach, Subject};
 use crate::evidence::Snapshot;
 use crate::plan::Plan;
 use std::collections::BTreeSet;
@@ -14,7 +15,7 @@ use std::collections::BTreeSet;
 pub const NAME: &str = "I6 delivered in the end";
 
 /// What is unmet at one look.
-pub fn unmet(plan: &Plan, look: &Snapshot) -> Vec<String> {
+pub fn unmet(plan: &Plan, look: &Snapshot) -> Vec<Breach> {
     let mut unmet = Vec::new();
     for group in plan.clients.groups() {
         if look.owners.get(&group).is_none_or(|members| members.is_empty()) {
@@ -26,20 +27,21 @@ pub fn unmet(plan: &Plan, look: &Snapshot) -> Vec<String> {
             let missing: Vec<i64> =
                 (0..*end).filter(|offset| !consumed.contains(offset) && look.is_owed(&group, queue, *offset)).collect();
             if let Some(first) = missing.first() {
-                unmet.push(format!(
+                let summary = format!(
                     "{group}: {} of {} queue {} from offset {first} on were never consumed",
                     missing.len(),
                     queue.broker,
                     queue.id
-                ));
+                );
+                unmet.push(Breach::new(summary).about(Subject::Place(queue.clone(), *first)));
             }
         }
     }
     if let Some(kinds) = &look.kinds {
-        unmet
-            .extend(kinds.unfinished_retries.iter().map(|message| format!("{message} came back and was not finished")));
+        let unfinished = kinds.unfinished_retries.iter();
+        unmet.extend(unfinished.map(|message| message.clone().and(" came back and was not finished")));
         if kinds.handed_back_lately > 0 {
-            unmet.push("a listener has failed just now".into());
+            unmet.push(Breach::new("a listener has failed just now"));
         }
     }
     unmet

@@ -1,6 +1,7 @@
 //! L2: replication goes forward when the link is up: each slave's log reaches its master's end. (What the end of a damaged
 //! log is, its disk does not show.)
 
+use crate::breach::{Breach, Subject};
 use crate::evidence::{Snapshot, slaves_of};
 use crate::plan::Plan;
 
@@ -8,7 +9,7 @@ use crate::plan::Plan;
 pub const NAME: &str = "L2 replication catches up";
 
 /// What is unmet at one look.
-pub fn unmet(plan: &Plan, look: &Snapshot) -> Vec<String> {
+pub fn unmet(plan: &Plan, look: &Snapshot) -> Vec<Breach> {
     let mut unmet = Vec::new();
     for master in plan.cluster.masters() {
         let end = look.log_ends.get(&master);
@@ -16,7 +17,8 @@ pub fn unmet(plan: &Plan, look: &Snapshot) -> Vec<String> {
         for slave in slaves_of(&plan.cluster, &master).into_iter().filter(is_sound) {
             let slave_end = look.log_ends.get(&slave);
             if end.is_none() || slave_end != end {
-                unmet.push(format!("{slave} ends at {slave_end:?}, {master} at {end:?}"));
+                let summary = format!("{slave} ends at {slave_end:?}, {master} at {end:?}");
+                unmet.push(Breach::new(summary).about(Subject::Lives(slave)).about(Subject::Lives(master.clone())));
             }
         }
     }

@@ -5,6 +5,7 @@
 //! The probe's messages are part of the queue ends, so this is the end of each queue; [`super::i6_delivered_in_the_end`] looks at
 //! what lies below.
 
+use crate::breach::{Breach, Subject};
 use crate::evidence::Snapshot;
 use crate::plan::Plan;
 
@@ -12,21 +13,22 @@ use crate::plan::Plan;
 pub const NAME: &str = "L3 queues are served";
 
 /// What is unmet at one look.
-pub fn unmet(plan: &Plan, look: &Snapshot) -> Vec<String> {
+pub fn unmet(plan: &Plan, look: &Snapshot) -> Vec<Breach> {
     let mut unmet = Vec::new();
     for master in plan.cluster.masters() {
         let known = look.queue_ends.keys().filter(|queue| queue.broker == master).count();
         let wanted = usize::try_from(plan.cluster.queues).expect("a plan has few queues");
         if known != wanted {
-            unmet.push(format!("{known} of {wanted} queues of {master} answer"));
+            let summary = format!("{known} of {wanted} queues of {master} answer");
+            unmet.push(Breach::new(summary).about(Subject::Lives(master)));
         }
     }
     let is_sound = |node: &String| !look.damaged.contains(node);
     for node in plan.cluster.brokers().into_iter().filter(is_sound) {
         match look.dispatch_behind.get(&node) {
             Some(0) => {}
-            Some(bytes) => unmet.push(format!("{bytes} bytes of {node}'s log are in no queue yet")),
-            None => unmet.push(format!("{node} does not say whether its queues show its whole log")),
+            Some(bytes) => unmet.push(Breach::new(format!("{bytes} bytes of {node}'s log are in no queue yet"))),
+            None => unmet.push(Breach::new(format!("{node} does not say whether its queues show its whole log"))),
         }
     }
     for (group, members) in look.owners.iter().filter(|(_, members)| !members.is_empty()) {
@@ -35,12 +37,14 @@ pub fn unmet(plan: &Plan, look: &Snapshot) -> Vec<String> {
                 look.consumed.get(group).and_then(|queues| queues.get(queue)).and_then(|offsets| offsets.iter().max());
             let last = last.copied().max(look.last_not_owed(group, queue));
             if *end > 0 && last.is_none_or(|last| last + 1 < *end) {
-                unmet.push(format!(
+                let summary = format!(
                     "{group} with {} members: {} queue {} waits at {last:?} of {end}",
                     members.len(),
                     queue.broker,
                     queue.id
-                ));
+                );
+                let first = Subject::Place(queue.clone(), last.map_or(0, |last| last + 1));
+                unmet.push(Breach::new(summary).about(first));
             }
         }
     }

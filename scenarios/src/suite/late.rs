@@ -1,5 +1,6 @@
 //! Suite `late`: a consumer that comes when messages wait. The example of `FIRST_SCENARIO.md`.
 
+use crate::breach::Breach;
 use crate::draw;
 use crate::evidence::Evidence;
 use crate::operation::Ask;
@@ -59,11 +60,15 @@ fn late(mut plan: Plan) -> Plan {
     plan
 }
 
-fn soon(_: &Plan, evidence: &Evidence) -> Result<(), String> {
+fn soon(_: &Plan, evidence: &Evidence) -> Result<(), Breach> {
     let came = evidence.started_at + COMES;
     let operations = evidence.history.operations();
     let first = operations.iter().find(|operation| matches!(operation.input, Ask::Consume { .. }));
     let first = first.ok_or("nothing was consumed")?;
     let waited = first.invoked_at - came;
-    if waited > PATIENCE { Err(format!("the first message came after {waited:?}")) } else { Ok(()) }
+    if waited > PATIENCE {
+        Err(Breach::new(format!("the first message came after {waited:?}")).of_events(first.events()))
+    } else {
+        Ok(())
+    }
 }

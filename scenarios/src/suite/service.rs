@@ -5,6 +5,7 @@
 //! the other suites forgive, because the cluster heals it, is one here.
 
 use super::story_claim::{StoryClaim, StorySuite};
+use crate::breach::Breach;
 use crate::draw;
 use crate::evidence::Evidence;
 use crate::kinds::Kinds;
@@ -136,12 +137,12 @@ pub fn deliveries<'a>(operations: &'a [history::Operation<'a, Ask, Told>]) -> Ve
 }
 
 /// Fails with the first reason that there is.
-pub fn none(reason: Option<String>) -> Result<(), String> {
-    reason.map_or(Ok(()), Err)
+pub fn none(breach: Option<Breach>) -> Result<(), Breach> {
+    breach.map_or(Ok(()), Err)
 }
 
 /// Fails unless each send that a producer of the plan began in the safety phase was promised, within `limit`.
-pub fn each_send_is_promised(evidence: &Evidence, limit: Duration, copies_max: u32) -> Result<(), String> {
+pub fn each_send_is_promised(evidence: &Evidence, limit: Duration, copies_max: u32) -> Result<(), Breach> {
     let operations = evidence.history.operations();
     let of_plan = operations.iter().filter(|operation| operation.client.starts_with("producer-"));
     let wrong = of_plan.filter_map(|operation| {
@@ -154,7 +155,8 @@ pub fn each_send_is_promised(evidence: &Evidence, limit: Duration, copies_max: u
             }
             (outcome, ended) => {
                 let took = ended.map(|(_, ended)| ended - operation.invoked_at);
-                Some(format!("{key}, sent at {:?}, took {took:?} to {outcome:?}", operation.invoked_at))
+                let summary = format!("{key}, sent at {:?}, took {took:?} to {outcome:?}", operation.invoked_at);
+                Some(Breach::new(summary).of_events(operation.events()))
             }
         }
     });

@@ -3,6 +3,7 @@
 //! The points of a run are its node's disk operations and the packets that it sends, counted from the moment when the cluster is up;
 //! a run without a crash tells how many there are ([`points`]). Each point is one plan: a campaign draws some, a test takes all.
 
+use crate::breach::Breach;
 use crate::draw;
 use crate::evidence::{Evidence, Work};
 use crate::kinds::Kinds;
@@ -139,10 +140,11 @@ pub fn points(warm_up: &Report, whole: &Report, node: &str) -> Vec<CrashPoint> {
 }
 
 /// The invariants say that each acknowledged message is at the master; here also that the logs of both are the same to the end.
-fn each_is_at_both(_: &Plan, evidence: &Evidence) -> Result<(), String> {
+fn each_is_at_both(_: &Plan, evidence: &Evidence) -> Result<(), Breach> {
     let (master, slave) = (&evidence.logs[MASTER], &evidence.logs[SLAVE]);
     if master.end() != slave.end() {
-        return Err(format!("the master's log ends at {}, its slave's at {}", master.end(), slave.end()));
+        let summary = format!("the master's log ends at {}, its slave's at {}", master.end(), slave.end());
+        return Err(Breach::new(summary));
     }
     Ok(())
 }

@@ -9,6 +9,7 @@ use super::Progress;
 use super::client_dies_in_the_outage::TOLD_WITHIN;
 use super::reading::{Reading, none_below};
 use super::story::{MASTER, SLAVE, Story, USUAL, dead};
+use crate::breach::Breach;
 use crate::evidence::Evidence;
 use crate::plan::Plan;
 use std::time::Duration;
@@ -46,7 +47,7 @@ fn plan(story: &Story) -> Plan {
     plan
 }
 
-fn judge_lost(plan: &Plan, evidence: &Evidence) -> Result<(), String> {
+fn judge_lost(plan: &Plan, evidence: &Evidence) -> Result<(), Breach> {
     let reading = Reading::of(plan, evidence);
     let (outage, back) = reading.outage()?;
     let death = reading.death_of("consumer-1")?;
@@ -65,7 +66,7 @@ fn judge_lost(plan: &Plan, evidence: &Evidence) -> Result<(), String> {
     }
 }
 
-fn judge_returns(plan: &Plan, evidence: &Evidence) -> Result<(), String> {
+fn judge_returns(plan: &Plan, evidence: &Evidence) -> Result<(), Breach> {
     let reading = Reading::of(plan, evidence);
     let (outage, back) = reading.outage()?;
     let death = reading.death_of("consumer-1")?;
@@ -75,12 +76,11 @@ fn judge_returns(plan: &Plan, evidence: &Evidence) -> Result<(), String> {
         let shown = reading.shown(MASTER, queue);
         let first = shown.iter().find(|(at, _)| *at > back).ok_or("nobody asked the returned master")?;
         if first.1 < known(queue) {
-            return Err(format!(
-                "queue {}: the master returned with {}, the slave had {}",
-                queue.id,
-                first.1,
-                known(queue)
-            ));
+            let summary =
+                format!("queue {}: the master returned with {}, the slave had {}", queue.id, first.1, known(queue));
+            return Err(Breach::new(summary)
+                .about(reading.read_at(MASTER, queue, first.0))
+                .about(reading.first_shown(SLAVE, queue, known(queue))));
         }
         got_on |= known(queue) > reading.greatest_shown(MASTER, queue, Duration::ZERO, outage.from);
     }

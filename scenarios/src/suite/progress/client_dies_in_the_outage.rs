@@ -9,6 +9,7 @@ use super::Progress;
 use super::reading::{Reading, none_below};
 use super::slave_copy::AGE_MAX;
 use super::story::{MASTER, Story, USUAL, dead};
+use crate::breach::Breach;
 use crate::evidence::{Evidence, Outage};
 use crate::operation::Queue;
 use crate::plan::Plan;
@@ -36,7 +37,7 @@ fn plan(story: &Story) -> Plan {
     plan
 }
 
-fn judge(plan: &Plan, evidence: &Evidence) -> Result<(), String> {
+fn judge(plan: &Plan, evidence: &Evidence) -> Result<(), Breach> {
     let reading = Reading::of(plan, evidence);
     let (outage, back) = reading.outage()?;
     let death = reading.death_of("consumer-1")?;

@@ -6,6 +6,7 @@
 use super::Progress;
 use super::reading::Reading;
 use super::story::{MASTER, NEVER, Story, join, sends};
+use crate::breach::Breach;
 use crate::evidence::Evidence;
 use crate::plan::Plan;
 use std::time::Duration;
@@ -29,23 +30,25 @@ fn plan(story: &Story) -> Plan {
     plan
 }
 
-fn judge(plan: &Plan, evidence: &Evidence) -> Result<(), String> {
+fn judge(plan: &Plan, evidence: &Evidence) -> Result<(), Breach> {
     let reading = Reading::of(plan, evidence);
     let (outage, _) = reading.outage()?;
     for queue in reading.queues() {
         let shown = reading.shown(MASTER, queue);
         let before = shown.iter().filter(|(at, _)| *at < outage.from);
         if before.clone().map(|(_, offset)| *offset).max().unwrap_or(0) == 0 {
-            return Err(format!("nothing was committed in queue {} before the master ended", queue.id));
+            let summary = format!("nothing was committed in queue {} before the master ended", queue.id);
+            return Err(Breach::new(summary));
         }
         for (at, offset) in before {
             let consumed = reading.reached(queue, at.saturating_sub(TRAILS_MAX), None);
             if *offset < consumed {
-                return Err(format!(
+                let summary = format!(
                     "queue {} at {:.3} s: committed {offset}, though {consumed} were consumed {TRAILS_MAX:?} before",
                     queue.id,
                     at.as_secs_f64()
-                ));
+                );
+                return Err(Breach::new(summary).about(reading.read_at(MASTER, queue, *at)));
             }
         }
     }

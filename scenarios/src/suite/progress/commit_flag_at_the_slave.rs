@@ -4,6 +4,7 @@
 use super::Progress;
 use super::reading::Reading;
 use super::story::{NEVER, SLAVE, Story};
+use crate::breach::Breach;
 use crate::evidence::Evidence;
 use crate::plan::Plan;
 use std::time::Duration;
@@ -21,7 +22,7 @@ fn plan(story: &Story) -> Plan {
     story.with_backlog(NEVER, back, back + Duration::from_secs(20))
 }
 
-fn judge(plan: &Plan, evidence: &Evidence) -> Result<(), String> {
+fn judge(plan: &Plan, evidence: &Evidence) -> Result<(), Breach> {
     let reading = Reading::of(plan, evidence);
     let (outage, back) = reading.outage()?;
     let mut got_on = false;
@@ -29,10 +30,9 @@ fn judge(plan: &Plan, evidence: &Evidence) -> Result<(), String> {
         let before = reading.reached(queue, outage.from, None);
         let shown = reading.greatest_shown(SLAVE, queue, outage.from, back);
         if shown > before {
-            return Err(format!(
-                "queue {}: the slave shows {shown}, the master can have had {before} at most",
-                queue.id
-            ));
+            let summary =
+                format!("queue {}: the slave shows {shown}, the master can have had {before} at most", queue.id);
+            return Err(Breach::new(summary).about(reading.first_shown(SLAVE, queue, shown)));
         }
         got_on |= reading.of_queue(queue).any(|delivery| delivery.at > outage.from && delivery.at < back);
     }

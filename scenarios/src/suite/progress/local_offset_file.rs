@@ -5,6 +5,7 @@
 use super::Progress;
 use super::reading::{Reading, none_below};
 use super::story::{Story, USUAL, between, broadcasting, dead, join, sends};
+use crate::breach::{Breach, Subject};
 use crate::evidence::Evidence;
 use crate::plan::Plan;
 use sim::fault::Kind;
@@ -43,16 +44,18 @@ fn plan(story: &Story) -> Plan {
     plan
 }
 
-fn judge(plan: &Plan, evidence: &Evidence) -> Result<(), String> {
+fn judge(plan: &Plan, evidence: &Evidence) -> Result<(), Breach> {
     let reading = Reading::of(plan, evidence);
     let death = reading.death_of(VICTIM)?;
     for queue in reading.queues() {
         if reading.reached(queue, death.saturating_sub(WRITTEN_WITHIN), Some(VICTIM)) == 0 {
-            return Err(format!("queue {}: nothing was consumed early enough", queue.id));
+            let summary = format!("queue {}: nothing was consumed early enough", queue.id);
+            return Err(Breach::new(summary));
         }
         let (end, reached) = (evidence.queues[queue].max, reading.reached(queue, evidence.ended_at, Some(VICTIM)));
         if reached < end {
-            return Err(format!("queue {}: {VICTIM} skipped offset {reached} of {end}", queue.id));
+            let summary = format!("queue {}: {VICTIM} skipped offset {reached} of {end}", queue.id);
+            return Err(Breach::new(summary).about(Subject::Place(queue.clone(), reached)));
         }
     }
     none_below(

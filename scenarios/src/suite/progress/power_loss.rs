@@ -4,6 +4,7 @@
 use super::Progress;
 use super::reading::{Reading, none_below};
 use super::story::{MASTER, Story, USUAL, between, join, sends};
+use crate::breach::Breach;
 use crate::evidence::Evidence;
 use crate::plan::Plan;
 use sim::fault::Kind;
@@ -41,7 +42,7 @@ fn plan(story: &Story) -> Plan {
     plan
 }
 
-fn judge(plan: &Plan, evidence: &Evidence) -> Result<(), String> {
+fn judge(plan: &Plan, evidence: &Evidence) -> Result<(), Breach> {
     let reading = Reading::of(plan, evidence);
     let (outage, back) = reading.outage()?;
     let floor = |queue: &_| {
@@ -51,12 +52,16 @@ fn judge(plan: &Plan, evidence: &Evidence) -> Result<(), String> {
     for queue in reading.queues() {
         let floor = floor(queue);
         if floor == 0 {
-            return Err(format!("nothing was committed in queue {} early enough", queue.id));
+            let summary = format!("nothing was committed in queue {} early enough", queue.id);
+            return Err(Breach::new(summary));
         }
         let shown = reading.shown(MASTER, queue);
         let first = shown.iter().find(|(at, _)| *at > back).ok_or("nobody asked the returned master")?;
         if first.1 < floor {
-            return Err(format!("queue {}: {} was recovered, {floor} had been committed in time", queue.id, first.1));
+            let summary = format!("queue {}: {} was recovered, {floor} had been committed in time", queue.id, first.1);
+            return Err(Breach::new(summary)
+                .about(reading.read_at(MASTER, queue, first.0))
+                .about(reading.first_shown(MASTER, queue, floor)));
         }
     }
     none_below(&reading, |delivery| delivery.at > outage.from, floor)

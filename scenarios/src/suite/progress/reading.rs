@@ -1,5 +1,6 @@
 //! Reading the evidence: how far the group had got, what brokers showed, where deliveries went on.
 
+use crate::breach::{Breach, Subject};
 use crate::draw::GROUP;
 use crate::evidence::{Evidence, Outage};
 use crate::operation::{Ask, Queue};
@@ -87,6 +88,16 @@ impl<'a> Reading<'a> {
         self.evidence.commits_seen(node, GROUP, queue)
     }
 
+    /// What it showed at a time, for a breach to speak of.
+    pub fn read_at(&self, node: &str, queue: &Queue, at: Duration) -> Subject {
+        Subject::Reading { node: node.into(), group: GROUP.into(), queue: queue.clone(), at }
+    }
+
+    /// When it first showed an offset, for a breach to speak of.
+    pub fn first_shown(&self, node: &str, queue: &Queue, offset: i64) -> Subject {
+        Subject::FirstShown { node: node.into(), group: GROUP.into(), queue: queue.clone(), offset }
+    }
+
     /// The greatest offset that a node showed in a span of time; 0 if none.
     pub fn greatest_shown(&self, node: &str, queue: &Queue, from: Duration, until: Duration) -> i64 {
         let within = self.shown(node, queue).iter().filter(|(at, _)| *at >= from && *at <= until);
@@ -121,18 +132,19 @@ pub fn none_below(
     reading: &Reading<'_>,
     which: impl Fn(&Delivery) -> bool,
     floor: impl Fn(&Queue) -> i64,
-) -> Result<(), String> {
+) -> Result<(), Breach> {
     for queue in reading.queues() {
         let floor = floor(queue);
         if let Some(again) = reading.of_queue(queue).find(|delivery| which(delivery) && delivery.offset < floor) {
-            return Err(format!(
+            let summary = format!(
                 "{} was delivered to {} at {:.3} s from queue {} offset {}, below {floor}",
                 again.key,
                 again.client,
                 again.at.as_secs_f64(),
                 queue.id,
                 again.offset
-            ));
+            );
+            return Err(Breach::new(summary).about(Subject::Message(again.key.clone())));
         }
     }
     Ok(())

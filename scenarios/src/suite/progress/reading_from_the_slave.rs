@@ -4,6 +4,7 @@
 use super::Progress;
 use super::reading::Reading;
 use super::story::{Story, USUAL};
+use crate::breach::{Breach, Subject};
 use crate::evidence::{Evidence, sends};
 use crate::plan::Plan;
 use std::time::Duration;
@@ -26,7 +27,7 @@ fn plan(story: &Story) -> Plan {
     story.with_backlog(USUAL, back, back + Duration::from_secs(20))
 }
 
-fn judge(plan: &Plan, evidence: &Evidence) -> Result<(), String> {
+fn judge(plan: &Plan, evidence: &Evidence) -> Result<(), Breach> {
     let reading = Reading::of(plan, evidence);
     let (outage, back) = reading.outage()?;
     let waits = plan.cluster.is_replicated_before_ack();
@@ -39,12 +40,13 @@ fn judge(plan: &Plan, evidence: &Evidence) -> Result<(), String> {
         }
         let first = reading.of_queue(stored.queue).find(|delivery| delivery.key == send.key);
         if first.is_none_or(|delivery| delivery.at >= back) {
-            return Err(format!(
+            let summary = format!(
                 "{} was on the slave at {:.3} s and not consumed until the master returned at {:.3} s",
                 send.key,
                 replicated.as_secs_f64(),
                 back.as_secs_f64()
-            ));
+            );
+            return Err(Breach::new(summary).about(Subject::Message(send.key.to_owned())));
         }
         from_slave += u32::from(first.is_some_and(|delivery| delivery.at > outage.from));
     }

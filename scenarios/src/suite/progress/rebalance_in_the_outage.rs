@@ -5,6 +5,7 @@ use super::Progress;
 use super::reading::{Reading, none_below};
 use super::slave_copy::AGE_MAX;
 use super::story::{MASTER, Story, USUAL, join, paused};
+use crate::breach::{Breach, Subject};
 use crate::evidence::Evidence;
 use crate::plan::{Operation, Plan};
 use std::time::Duration;
@@ -33,7 +34,7 @@ fn plan(story: &Story) -> Plan {
     plan
 }
 
-fn judge(plan: &Plan, evidence: &Evidence) -> Result<(), String> {
+fn judge(plan: &Plan, evidence: &Evidence) -> Result<(), Breach> {
     let reading = Reading::of(plan, evidence);
     let (outage, _) = reading.outage()?;
     for (queue, contents) in &evidence.queues {
@@ -44,7 +45,8 @@ fn judge(plan: &Plan, evidence: &Evidence) -> Result<(), String> {
             .filter(|message| !evidence.was_reused(queue, message.offset, &message.key))
             .find(|message| !reading.of_queue(queue).any(|delivery| delivery.key == message.key));
         if let Some(skipped) = skipped {
-            return Err(format!("{} at queue {} offset {} was skipped", skipped.key, queue.id, skipped.offset));
+            let summary = format!("{} at queue {} offset {} was skipped", skipped.key, queue.id, skipped.offset);
+            return Err(Breach::new(summary).about(Subject::Message(skipped.key.clone())));
         }
     }
     let before = outage.from.saturating_sub(AGE_MAX);

@@ -4,6 +4,7 @@
 use super::Progress;
 use super::reading::Reading;
 use super::story::{MASTER, Story, USUAL};
+use crate::breach::Breach;
 use crate::evidence::Evidence;
 use crate::plan::Plan;
 use std::time::Duration;
@@ -26,7 +27,7 @@ fn plan(story: &Story) -> Plan {
     story.with_backlog(USUAL, back, back + BOOT_MAX + REGAIN_MAX + Duration::from_secs(6))
 }
 
-fn judge(plan: &Plan, evidence: &Evidence) -> Result<(), String> {
+fn judge(plan: &Plan, evidence: &Evidence) -> Result<(), Breach> {
     let reading = Reading::of(plan, evidence);
     let (_, back) = reading.outage()?;
     let due = back + BOOT_MAX + REGAIN_MAX;
@@ -38,12 +39,13 @@ fn judge(plan: &Plan, evidence: &Evidence) -> Result<(), String> {
             return Err("nobody asked the master after the bound".into());
         }
         if let Some((at, offset)) = late.iter().find(|(_, offset)| *offset < consumed) {
-            return Err(format!(
+            let summary = format!(
                 "queue {} at {:.3} s: the master shows {offset}, {consumed} were consumed when it returned at {:.3} s",
                 queue.id,
                 at.as_secs_f64(),
                 back.as_secs_f64()
-            ));
+            );
+            return Err(Breach::new(summary).about(reading.read_at(MASTER, queue, *at)));
         }
     }
     Ok(())

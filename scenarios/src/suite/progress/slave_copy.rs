@@ -4,6 +4,7 @@
 use super::Progress;
 use super::reading::Reading;
 use super::story::{MASTER, SLAVE, Story, USUAL, join, sends};
+use crate::breach::Breach;
 use crate::evidence::Evidence;
 use crate::plan::Plan;
 use std::time::Duration;
@@ -31,7 +32,7 @@ fn plan(story: &Story) -> Plan {
     plan
 }
 
-fn judge(plan: &Plan, evidence: &Evidence) -> Result<(), String> {
+fn judge(plan: &Plan, evidence: &Evidence) -> Result<(), Breach> {
     let reading = Reading::of(plan, evidence);
     let (outage, back) = reading.outage()?;
     for queue in reading.queues() {
@@ -40,16 +41,20 @@ fn judge(plan: &Plan, evidence: &Evidence) -> Result<(), String> {
             let old_enough = at.min(&outage.from).saturating_sub(AGE_MAX);
             let floor = reading.greatest_shown(MASTER, queue, Duration::ZERO, old_enough);
             if *offset < floor {
-                return Err(format!(
+                let summary = format!(
                     "queue {} at {:.3} s: the slave shows {offset}, the master showed {floor} {AGE_MAX:?} before",
                     queue.id,
                     at.as_secs_f64()
-                ));
+                );
+                return Err(Breach::new(summary)
+                    .about(reading.read_at(SLAVE, queue, *at))
+                    .about(reading.first_shown(MASTER, queue, floor)));
             }
         }
         let last = shown.iter().rfind(|(at, _)| *at < outage.from);
         if last.is_none_or(|(_, offset)| *offset == 0) {
-            return Err(format!("queue {}: the slave had no progress to follow", queue.id));
+            let summary = format!("queue {}: the slave had no progress to follow", queue.id);
+            return Err(Breach::new(summary));
         }
     }
     Ok(())

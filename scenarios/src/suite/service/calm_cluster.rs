@@ -1,6 +1,7 @@
 //! Nothing goes wrong, so nothing may be slow, weak or repeated: connections stand, nobody waits for a time-out, no wake-up is lost.
 
 use super::{Draw, Service, WARM_UP, deliveries, each_send_is_promised, joins, none, sends};
+use crate::breach::Breach;
 use crate::evidence::{self, Evidence};
 use crate::plan::Plan;
 use std::collections::BTreeMap;
@@ -34,7 +35,7 @@ fn plan(draw: &Draw) -> Plan {
     plan
 }
 
-fn judge(_: &Plan, evidence: &Evidence) -> Result<(), String> {
+fn judge(_: &Plan, evidence: &Evidence) -> Result<(), Breach> {
     each_send_is_promised(evidence, ANSWERED_WITHIN, 0)?;
     let operations = evidence.history.operations();
     let sends = evidence::sends(&operations);
@@ -43,7 +44,8 @@ fn judge(_: &Plan, evidence: &Evidence) -> Result<(), String> {
     let mut first: BTreeMap<&str, Duration> = BTreeMap::new();
     for delivery in deliveries(&operations) {
         if let Some(before) = first.insert(delivery.key, delivery.at) {
-            return Err(format!("{} was delivered at {before:?} and again at {:?}", delivery.key, delivery.at));
+            let summary = format!("{} was delivered at {before:?} and again at {:?}", delivery.key, delivery.at);
+            return Err(Breach::of_message(delivery.key, summary));
         }
     }
     if first.is_empty() {
@@ -51,6 +53,7 @@ fn judge(_: &Plan, evidence: &Evidence) -> Result<(), String> {
     }
     none(first.into_iter().find_map(|(key, at)| {
         let late = at.saturating_sub(*answered.get(key)?);
-        (late > DELIVERED_WITHIN).then(|| format!("{key} was delivered {late:?} after the answer to its send"))
+        let summary = || format!("{key} was delivered {late:?} after the answer to its send");
+        (late > DELIVERED_WITHIN).then(|| Breach::of_message(key, summary()))
     }))
 }

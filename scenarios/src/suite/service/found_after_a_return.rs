@@ -2,6 +2,7 @@
 //! and comes after the registration of its new life, and so does the end of its old connection. Neither speaks of the broker that runs.
 
 use super::{Draw, Service, each_send_is_promised, sends};
+use crate::breach::Breach;
 use crate::evidence::{Evidence, sends as all_sends};
 use crate::plan::{Operation, Plan, Replication};
 use sim::fault::one_way::OneWay;
@@ -54,12 +55,12 @@ fn first_send(number: u32, at: Duration) -> Operation {
     sends(&format!("producer-{}", number + 1), at, at + every, every)
 }
 
-fn judge(_: &Plan, evidence: &Evidence) -> Result<(), String> {
+fn judge(_: &Plan, evidence: &Evidence) -> Result<(), Breach> {
     let operations = evidence.history.operations();
     let outage = evidence.outages(BROKER).into_iter().next().ok_or("the broker did not end")?;
     let first = all_sends(&operations).iter().map(|send| send.operation.invoked_at).min().ok_or("nobody sent")?;
     match outage.until {
         Some(back) if back < first => each_send_is_promised(evidence, ANSWERED_WITHIN, 0),
-        back => Err(format!("the broker was back at {back:?}, after the first send at {first:?}")),
+        back => Err(Breach::new(format!("the broker was back at {back:?}, after the first send at {first:?}"))),
     }
 }

@@ -2,6 +2,7 @@
 //! the new owner's.
 
 use super::{Draw, Service, WARM_UP, deliveries, joins, none, sends};
+use crate::breach::Breach;
 use crate::evidence::Evidence;
 use crate::operation::Queue;
 use crate::plan::Plan;
@@ -35,7 +36,7 @@ fn plan(draw: &Draw) -> Plan {
     plan
 }
 
-fn judge(_: &Plan, evidence: &Evidence) -> Result<(), String> {
+fn judge(_: &Plan, evidence: &Evidence) -> Result<(), Breach> {
     let operations = evidence.history.operations();
     let deliveries = deliveries(&operations);
     let mut taken: BTreeMap<&Queue, Duration> = BTreeMap::new();
@@ -49,9 +50,10 @@ fn judge(_: &Plan, evidence: &Evidence) -> Result<(), String> {
     none(former.find_map(|delivery| {
         let taken = taken.get(delivery.queue).filter(|taken| delivery.at > **taken + GIVEN_UP_WITHIN)?;
         let queue = format!("{} queue {}", delivery.queue.broker, delivery.queue.id);
-        Some(format!(
+        let summary = format!(
             "{} of {queue}, taken by another at {taken:?}, came to its former owner at {:?}",
             delivery.key, delivery.at
-        ))
+        );
+        Some(Breach::of_message(delivery.key, summary))
     }))
 }

@@ -1,6 +1,7 @@
 //! A member joins while one broker is silent. It cannot learn where that broker's queues start, and must not take that for "nowhere".
 
 use super::{Draw, Service, deliveries, joins, none, sends};
+use crate::breach::Breach;
 use crate::evidence::Evidence;
 use crate::plan::{Flush, Plan, Replication};
 use sim::fault::power_loss::PowerLoss;
@@ -42,7 +43,7 @@ fn plan(draw: &Draw) -> Plan {
     plan
 }
 
-fn judge(_: &Plan, evidence: &Evidence) -> Result<(), String> {
+fn judge(_: &Plan, evidence: &Evidence) -> Result<(), Breach> {
     let operations = evidence.history.operations();
     let deliveries = deliveries(&operations);
     let outage = evidence.outages(SILENT).into_iter().next().ok_or("the broker did not end")?;
@@ -56,6 +57,8 @@ fn judge(_: &Plan, evidence: &Evidence) -> Result<(), String> {
     }
     none(deliveries.iter().find(|one| one.at > outage.from && old.contains(one.key)).map(|one| {
         let queue = format!("{} queue {}", one.queue.broker, one.queue.id);
-        format!("{} of {queue}, done long before the outage, came to {} at {:?}", one.key, one.client, one.at)
+        let summary =
+            format!("{} of {queue}, done long before the outage, came to {} at {:?}", one.key, one.client, one.at);
+        Breach::of_message(one.key, summary)
     }))
 }

@@ -1,6 +1,7 @@
 //! One of two name servers is gone for good. Who starts later may choose it, and then must ask the other one.
 
 use super::{Draw, Service, each_send_is_promised, sends};
+use crate::breach::Breach;
 use crate::evidence::Evidence;
 use crate::plan::{Operation, Plan, Replication};
 use sim::fault::crash::Crash;
@@ -45,7 +46,7 @@ fn first_sends(number: u32, at: Duration) -> Operation {
     sends(&format!("producer-{}", number + 1), at, at + every * 2, every)
 }
 
-fn judge(_: &Plan, evidence: &Evidence) -> Result<(), String> {
+fn judge(_: &Plan, evidence: &Evidence) -> Result<(), Breach> {
     evidence.outages(GOES).first().ok_or("the name server did not end")?;
     each_send_is_promised(evidence, ANSWERED_WITHIN, 0)
 }

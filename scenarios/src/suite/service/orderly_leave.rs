@@ -1,6 +1,7 @@
 //! A member that leaves in order stores its progress before it tells anyone, so who takes its queues begins where it has ended.
 
 use super::{Draw, Service, WARM_UP, deliveries, joins, none, sends};
+use crate::breach::Breach;
 use crate::evidence::Evidence;
 use crate::plan::{Operation, Plan};
 use std::collections::BTreeSet;
@@ -38,7 +39,7 @@ fn plan(draw: &Draw) -> Plan {
     plan
 }
 
-fn judge(plan: &Plan, evidence: &Evidence) -> Result<(), String> {
+fn judge(plan: &Plan, evidence: &Evidence) -> Result<(), Breach> {
     let operations = evidence.history.operations();
     let deliveries = deliveries(&operations);
     for operation in &plan.operations {
@@ -50,12 +51,17 @@ fn judge(plan: &Plan, evidence: &Evidence) -> Result<(), String> {
             .map(|delivery| delivery.key)
             .collect();
         if done.is_empty() {
-            return Err(format!("{consumer} had nothing to leave behind"));
+            let summary = format!("{consumer} had nothing to leave behind");
+            return Err(Breach::new(summary));
         }
         let later = |client: &str, at: Duration| client != consumer && at > left;
         none(deliveries.iter().find(|one| later(one.client, one.at) && done.contains(one.key)).map(|one| {
             let queue = format!("{} queue {}", one.queue.broker, one.queue.id);
-            format!("{} of {queue}, done by {consumer} before it left, came to {} at {:?}", one.key, one.client, one.at)
+            let summary = format!(
+                "{} of {queue}, done by {consumer} before it left, came to {} at {:?}",
+                one.key, one.client, one.at
+            );
+            Breach::of_message(one.key, summary)
         }))?;
     }
     Ok(())

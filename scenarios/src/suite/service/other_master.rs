@@ -1,6 +1,7 @@
 //! One of two masters is away. Nobody refuses a message for it: who meets the dead one goes on to the other within the same call.
 
 use super::{Draw, Service, each_send_is_promised, sends};
+use crate::breach::Breach;
 use crate::evidence::{Evidence, sends as all_sends};
 use crate::plan::{Plan, Replication};
 use sim::fault::crash::Crash;
@@ -43,7 +44,7 @@ fn plan(draw: &Draw) -> Plan {
     plan
 }
 
-fn judge(_: &Plan, evidence: &Evidence) -> Result<(), String> {
+fn judge(_: &Plan, evidence: &Evidence) -> Result<(), Breach> {
     let operations = evidence.history.operations();
     let outage = evidence.outages(ENDS).into_iter().next().ok_or("the master did not end")?;
     let during = all_sends(&operations).iter().filter(|send| send.operation.invoked_at > outage.from).count();
