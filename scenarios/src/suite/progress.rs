@@ -26,6 +26,7 @@ pub mod reading_from_the_slave;
 pub mod rebalance_in_the_outage;
 pub mod regained_by_live_clients;
 pub mod slave_copy;
+pub mod slower_member;
 pub mod story;
 
 /// One scenario of the suite.
@@ -50,6 +51,7 @@ pub const ALL: &[Progress] = &[
     local_offset_file::SCENARIO,
     apaches_rule::LOST,
     apaches_rule::RETURNS,
+    slower_member::SCENARIO,
 ];
 
 /// Adds the suite.

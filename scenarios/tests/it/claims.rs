@@ -39,6 +39,7 @@ claims! {
     local_progress_survives_a_client_crash,
     with_apaches_rule_progress_made_at_the_slave_is_lost,
     progress_made_at_the_slave_returns_with_the_master,
+    slower_member_does_not_set_the_slaves_copy_back,
 
     calm_cluster_answers_each_send_at_once_and_delivers_it_once,
     what_a_member_has_done_before_it_leaves_is_not_repeated,
