@@ -5,6 +5,7 @@
 //! The clean code then runs the same seeds and must pass them.
 
 mod compare;
+mod known;
 mod scratch;
 mod table;
 
@@ -18,6 +19,7 @@ use crate::shrink::{self, SCHEDULES, Shrunk, Size};
 use crate::verdict::Violation;
 use crate::worker::process::{Launch, Process};
 use crate::worker::{Limits, Run, Task, Workers};
+use known::Known;
 use scratch::Scratch;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -78,7 +80,7 @@ pub struct Options {
 }
 
 /// What became of a mutant.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Row {
     /// Its name.
     pub name: String,
@@ -98,10 +100,12 @@ pub struct Row {
     pub run_time: Duration,
     /// The case that killed it, made small.
     pub small: Option<Small>,
+    /// Digest of all that this depends on: the code, the patch, the options.
+    pub basis: String,
 }
 
 /// A case that was made small.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Small {
     /// How large it was.
     pub before: Size,
@@ -118,7 +122,7 @@ pub struct Small {
 }
 
 /// What an unrelated change of the code made of a case.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Survival {
     /// It fails by the same cause.
@@ -130,7 +134,7 @@ pub enum Survival {
 }
 
 /// How a mutant died.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kill {
     /// By that invariant.
     pub invariant: String,
@@ -167,7 +171,8 @@ fn metadata(patch: &Path) -> Result<Metadata, MutantError> {
     serde_json::from_str(&text).map_err(|source| MutantError::Metadata { path, source })
 }
 
-/// Builds and runs the mutants, then the clean code on the same seeds. `tell` gets a line for each step.
+/// Builds and runs the mutants, then the clean code on the same seeds. `tell` gets a line for each step. What an earlier run on the same
+/// code found out of a mutant is kept, so an interrupted run goes on where it was.
 pub fn run(registry: &Registry, options: &Options, mut tell: impl FnMut(&str)) -> Result<Vec<Row>, MutantError> {
     let mutants = load(&options.patches, &options.names)?;
     for mutant in &mutants {
@@ -180,13 +185,22 @@ pub fn run(registry: &Registry, options: &Options, mut tell: impl FnMut(&str)) -
     }
     tell("building the clean code");
     let clean = scratch.build("clean")?;
+    let mut known = Known::read(&scratch, options)?;
     let mut rows = Vec::new();
     let mut used: BTreeMap<Vec<String>, u64> = BTreeMap::new();
     for mutant in &mutants {
+        let seeds = used.entry(mutant.metadata.scenarios.clone()).or_default();
+        if let Some(row) = known.row(mutant) {
+            tell(&format!("{}: known: {}", mutant.name, fate(row)));
+            *seeds = row.seeds.max(*seeds);
+            rows.push(row.clone());
+            continue;
+        }
         tell(&format!("{}: building", mutant.name));
         let program = scratch.build_mutant(mutant)?;
         tell(&format!("{}: running", mutant.name));
         let mut row = hunt(registry, options, mutant, program.clone())?;
+        row.basis = known.basis(mutant).to_owned();
         tell(&format!("{}: {}", mutant.name, fate(&row)));
         if let (Some(kill), false) = (&row.kill, options.shrink.is_zero()) {
             let file = options.scratch.join("cases").join(format!("{}.json", mutant.name));
@@ -201,12 +215,9 @@ pub fn run(registry: &Registry, options: &Options, mut tell: impl FnMut(&str)) -
             };
             row.small = Some(Small { survives, ..small });
         }
-        let seeds = used.entry(mutant.metadata.scenarios.clone()).or_default();
         *seeds = row.seeds.max(*seeds);
-        rows.push(row);
-        // Kept at once: builds are slow, and what the mutants did stays true.
-        scratch.store("mutants.json", &serde_json::to_string_pretty(&rows).expect("rows are plain data"))?;
-        scratch.store("mutants.txt", &to_text(&rows))?;
+        rows.push(row.clone());
+        known.keep(row, &scratch)?;
     }
     for (scenarios, seeds) in used {
         tell(&format!("the clean code on {seeds} seeds of {}", scenarios.join(" ")));
@@ -227,7 +238,8 @@ fn hunt(registry: &Registry, options: &Options, mutant: &Mutant, program: PathBu
     let Metadata { reference, invariant, .. } = mutant.metadata.clone();
     let Hunt { kill, seeds, virtual_time, run_time } = hunt;
     let name = mutant.name.clone();
-    Ok(Row { name, reference, expected: invariant, kill, seeds, virtual_time, run_time, small: None })
+    let basis = String::new();
+    Ok(Row { name, reference, expected: invariant, kill, seeds, virtual_time, run_time, small: None, basis })
 }
 
 /// Makes the case of a kill small by runs of the mutant's program, replays it, and has the clean program run it too.

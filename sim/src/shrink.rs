@@ -18,7 +18,7 @@ use crate::scenario::{Entry, Registry};
 use crate::text::{align_right, clock, grouped, table};
 use crate::verdict::Violation;
 use crate::worker::{self, Limits, Task, Workers};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -40,7 +40,7 @@ pub struct Options {
 }
 
 /// How large a plan and its run are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Size {
     /// Entries of `faults`.
     pub faults: usize,

@@ -146,6 +146,28 @@ impl Scratch {
         Ok(program)
     }
 
+    /// Gives each file that what a program does may depend on, with its bytes.
+    pub(super) fn read_code(&self, mut give: impl FnMut(&Path, &[u8])) -> Result<(), MutantError> {
+        let is_code = |file: &&PathBuf| {
+            let end = file.extension().and_then(|end| end.to_str());
+            end.is_some_and(|end| ["rs", "toml", "lock"].contains(&end))
+        };
+        for file in self.files.iter().filter(is_code) {
+            give(file, &self.read(&self.source.join(file))?);
+        }
+        Ok(())
+    }
+
+    /// A file's bytes.
+    pub(super) fn read(&self, path: &Path) -> Result<Vec<u8>, MutantError> {
+        fs::read(path).map_err(at(path))
+    }
+
+    /// A result that was kept; none if there is none.
+    pub(super) fn stored(&self, name: &str) -> Option<String> {
+        fs::read_to_string(self.directory.join(name)).ok()
+    }
+
     /// Keeps a result beside the trees.
     pub(super) fn store(&self, name: &str, text: &str) -> Result<(), MutantError> {
         let path = self.directory.join(name);

@@ -5,7 +5,8 @@ use crate::text::{align_right, clock, grouped, table};
 use std::fmt::Write;
 
 /// The table, the score, and how much smaller the killing cases became.
-pub fn to_text(rows: &[Row]) -> String {
+pub fn to_text<'a>(rows: impl IntoIterator<Item = &'a Row>) -> String {
+    let rows: Vec<&Row> = rows.into_iter().collect();
     let mut table = table(&[
         "mutant",
         "reference",
@@ -18,7 +19,7 @@ pub fn to_text(rows: &[Row]) -> String {
         "faults",
         "operations",
     ]);
-    for row in rows {
+    for row in &rows {
         let [by, scenario, seed] = match &row.kill {
             Some(Kill { invariant, scenario, seed }) if *invariant == row.expected => {
                 [invariant.clone(), scenario.clone(), seed.to_string()]
@@ -47,7 +48,7 @@ pub fn to_text(rows: &[Row]) -> String {
     align_right(&mut table, 4..10);
     let killed = rows.iter().filter(|row| row.kill.is_some()).count();
     let score = 100.0 * killed as f64 / rows.len().max(1) as f64;
-    format!("{table}\n\n{killed} of {} mutants killed: {score:.0} %\n{}", rows.len(), shrinking(rows))
+    format!("{table}\n\n{killed} of {} mutants killed: {score:.0} %\n{}", rows.len(), shrinking(&rows))
 }
 
 fn sizes(small: Option<&Small>) -> [String; 2] {
@@ -57,7 +58,7 @@ fn sizes(small: Option<&Small>) -> [String; 2] {
 }
 
 /// Medians over the cases that were shrunk.
-fn shrinking(rows: &[Row]) -> String {
+fn shrinking(rows: &[&Row]) -> String {
     let small: Vec<&Small> = rows.iter().filter_map(|row| row.small.as_ref()).collect();
     let removed = |of: fn(&Small) -> (usize, usize)| {
         let share = |(before, after): (usize, usize)| 100.0 * (1.0 - after as f64 / before as f64);

@@ -11,7 +11,17 @@ fn row(name: &str, kill: Option<(&str, u64)>, seeds: u64) -> Row {
     });
     let (reference, expected) = ("project#12".to_owned(), "the sum never goes back".to_owned());
     let (virtual_time, run_time) = (Duration::from_secs(60 * seeds), Duration::from_millis(1_234));
-    Row { name: name.to_owned(), reference, expected, kill, seeds, virtual_time, run_time, small: None }
+    Row {
+        name: name.to_owned(),
+        reference,
+        expected,
+        kill,
+        seeds,
+        virtual_time,
+        run_time,
+        small: None,
+        basis: String::new(),
+    }
 }
 
 #[test]
