@@ -17,6 +17,9 @@ pub enum DiskOperation {
     Write,
     /// Syncing files and directories.
     Sync,
+    /// As `sync`, and the pages that were not written stay readable and count as written, as with ext4 and XFS: only a power loss shows
+    /// that they are not on the disk.
+    SyncPagesStay,
     /// Creating directories, renaming, removing.
     Name,
 }
@@ -50,12 +53,16 @@ impl Act for DiskFails {
             DiskOperation::Open => Simulated::Open,
             DiskOperation::Read => Simulated::Read,
             DiskOperation::Write => Simulated::Write,
-            DiskOperation::Sync => Simulated::Sync,
+            DiskOperation::Sync | DiskOperation::SyncPagesStay => Simulated::Sync,
             DiskOperation::Name => Simulated::Name,
         };
         let chance = self.nth.map_or(DiskChance::Always, DiskChance::Nth);
         let before = disk::effects(node).errors_injected;
-        let fault = DiskFault { operation, path_contains: self.path_contains.clone(), chance, error: DiskError::Io };
+        let error = match self.operation {
+            DiskOperation::SyncPagesStay => DiskError::IoPagesStay,
+            _ => DiskError::Io,
+        };
+        let fault = DiskFault { operation, path_contains: self.path_contains.clone(), chance, error };
         let id = disk::inject(node, fault);
         stage.hold(lasts).await;
         disk::remove(node, id);

@@ -252,6 +252,35 @@ fn a_failed_sync_tells_it_and_drops_what_was_dirty() {
 }
 
 #[test]
+fn pages_that_a_failed_sync_leaves_readable_are_gone_after_a_power_loss() {
+    world::run_test(|| async {
+        let node = world::add_node("broker");
+        on(node, async {
+            let file = writable("/f");
+            file.write_at(&[1; 512], 0).unwrap();
+            file.sync_data().await.unwrap();
+            sync_dir("/").await.unwrap();
+        })
+        .await;
+        disk::inject(
+            node,
+            DiskFault { error: DiskError::IoPagesStay, ..fault(DiskOperation::Sync, DiskChance::Nth(1)) },
+        );
+        on(node, async {
+            let file = writable("/f");
+            file.write_at(&[2; 512], 0).unwrap();
+            assert_eq!(file.sync_data().await.unwrap_err().raw_os_error(), Some(5));
+            file.sync_data().await.unwrap();
+            assert_eq!(read("/f").await.unwrap(), [2; 512], "the kernel takes the page for written");
+        })
+        .await;
+        world::power_loss(node);
+        assert_eq!(disk::read_file(node, "/f").unwrap(), [1; 512]);
+        disk::check_invariants(node);
+    });
+}
+
+#[test]
 fn a_full_disk_says_so_and_writes_what_fits() {
     world::run_test(|| async {
         let node = world::add_node("broker");

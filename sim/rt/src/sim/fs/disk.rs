@@ -2,7 +2,7 @@
 use super::config::{DiskConfig, DiskLatency};
 use super::directory::InodeId;
 use super::effects::DiskEffects;
-use super::faults::{DiskOperation, Faults};
+use super::faults::{DiskError, DiskOperation, Faults};
 use super::image::PAGE;
 use super::tree::{Tree, errno};
 use crate::sim::node::NodeId;
@@ -30,8 +30,8 @@ pub(super) enum Action {
     SyncFile { inode: InodeId, sync: u64 },
     /// The directory's names become durable.
     SyncDirectory { inode: InodeId, through: Option<u64> },
-    /// The device reports an error.
-    Fail { inode: InodeId, sync: Option<u64> },
+    /// The device reports an error. The pages that were to be written stay readable, or show what is on the platter.
+    Fail { inode: InodeId, sync: Option<u64>, pages_stay: bool },
 }
 
 /// An operation under way, and its result once it is there.
@@ -175,12 +175,12 @@ impl Disk {
                 }
                 Ok(())
             }
-            Action::Fail { inode, sync } => {
+            Action::Fail { inode, sync, pages_stay } => {
                 if let Some(sync) = sync
                     && let Ok(file) = self.tree.file(inode)
                 {
                     let before = file.image.pages();
-                    self.effects.sectors_dropped += file.image.fail_sync(sync);
+                    self.effects.sectors_dropped += file.image.fail_sync(sync, pages_stay);
                     self.used_pages = self.used_pages + file.image.pages() - before;
                 }
                 Err(libc::EIO)
@@ -265,13 +265,14 @@ impl Disk {
 
     /// The error of an injected fault, if one strikes.
     pub(super) fn strike(&mut self, operation: DiskOperation, path: &str) -> io::Result<()> {
-        match self.faults.strikes(operation, path, &mut self.rng) {
-            None => Ok(()),
-            Some(error) => {
-                self.effects.errors_injected += 1;
-                Err(error.to_io())
-            }
-        }
+        self.struck(operation, path).map_or(Ok(()), |error| Err(error.to_io()))
+    }
+
+    /// How the operation fails, if it does.
+    pub(super) fn struck(&mut self, operation: DiskOperation, path: &str) -> Option<DiskError> {
+        let error = self.faults.strikes(operation, path, &mut self.rng)?;
+        self.effects.errors_injected += 1;
+        Some(error)
     }
 
     pub(super) fn take_sync(&mut self) -> u64 {

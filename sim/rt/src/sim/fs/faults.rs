@@ -11,7 +11,7 @@ pub enum DiskOperation {
     Read,
     /// `write_at`, `set_len`.
     Write,
-    /// `sync_data`, `sync_dir`. A failed one drops the dirty pages of the file.
+    /// `sync_data`, `sync_dir`. A failed one drops the dirty pages of the file, unless they [stay](DiskError::IoPagesStay).
     Sync,
     /// Creating a directory, renaming, removing.
     Name,
@@ -33,6 +33,9 @@ pub enum DiskChance {
 pub enum DiskError {
     /// `EIO`: the device failed.
     Io,
+    /// `EIO`, and a sync that fails so leaves the pages readable and taken for written, as ext4 and XFS do: that they are not on the
+    /// platter shows with the next power loss, unless they are written again. As [`Io`](Self::Io) for all else.
+    IoPagesStay,
     /// `ENOSPC`, whatever the quota says.
     Full,
 }
@@ -53,7 +56,7 @@ pub struct DiskFault {
 impl DiskError {
     pub(super) fn to_io(self) -> io::Error {
         io::Error::from_raw_os_error(match self {
-            DiskError::Io => libc::EIO,
+            DiskError::Io | DiskError::IoPagesStay => libc::EIO,
             DiskError::Full => libc::ENOSPC,
         })
     }

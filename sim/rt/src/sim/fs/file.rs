@@ -1,7 +1,7 @@
 //! What a program holds of a file and calls on paths: the API of the real half.
 use super::directory::InodeId;
 use super::disk::{Action, Disk, word};
-use super::faults::DiskOperation;
+use super::faults::{DiskError, DiskOperation};
 use super::image::PAGE;
 use super::tree::errno;
 use crate::open_options::OpenOptions;
@@ -341,10 +341,13 @@ fn check_range(offset: u64, length: usize) -> io::Result<()> {
 
 fn begin_sync_file(world: &World, disk: &mut Disk, inode: InodeId, path: &str) -> io::Result<Option<Wait>> {
     let sync = disk.take_sync();
-    let struck = disk.strike(DiskOperation::Sync, path).is_err();
+    let struck = disk.struck(DiskOperation::Sync, path);
     disk.tree.file(inode)?.image.begin_sync(sync);
-    disk.effects.syncs_failed += u64::from(struck);
-    let action = if struck { Action::Fail { inode, sync: Some(sync) } } else { Action::SyncFile { inode, sync } };
+    disk.effects.syncs_failed += u64::from(struck.is_some());
+    let action = match struck {
+        Some(error) => Action::Fail { inode, sync: Some(sync), pages_stay: error == DiskError::IoPagesStay },
+        None => Action::SyncFile { inode, sync },
+    };
     let latency = disk.sync_latency();
     let ticket = disk.begin(world, action, latency);
     disk.show_sync(world, ticket, path);
@@ -355,7 +358,8 @@ fn begin_sync_directory(world: &World, disk: &mut Disk, inode: InodeId, path: &s
     let struck = disk.strike(DiskOperation::Sync, path).is_err();
     disk.effects.syncs_failed += u64::from(struck);
     let through = disk.tree.directory(inode)?.last_change();
-    let action = if struck { Action::Fail { inode, sync: None } } else { Action::SyncDirectory { inode, through } };
+    let failed = Action::Fail { inode, sync: None, pages_stay: false };
+    let action = if struck { failed } else { Action::SyncDirectory { inode, through } };
     let latency = disk.sync_latency();
     let ticket = disk.begin(world, action, latency);
     disk.show_sync(world, ticket, path);

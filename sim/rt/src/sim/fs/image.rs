@@ -239,16 +239,16 @@ impl Image {
         self.durable_len = stage.len;
     }
 
-    /// A sync fails, and the kernel drops what was dirty: the cache shows the platter again, under the present length. Every sync
-    /// under way fails with it. Says how many sectors were lost.
-    pub(super) fn fail_sync(&mut self, sync: u64) -> u64 {
+    /// A sync fails, and the kernel drops what was dirty: the cache shows the platter again, under the present length; or, if
+    /// `pages_stay`, still what was written. Every sync under way fails with it. Says how many sectors were lost.
+    pub(super) fn fail_sync(&mut self, sync: u64, pages_stay: bool) -> u64 {
         self.failed_through = self.failed_through.max(sync);
         let stages = self.syncing.drain(..).flat_map(|stage| stage.pages).map(|(page, mask, _)| (page, mask));
         let mut lost: BTreeMap<u32, u8> = std::mem::take(&mut self.dirty);
         for (page, mask) in stages {
             *lost.entry(page).or_default() |= mask;
         }
-        for page in lost.keys().map(|page| *page as usize) {
+        for page in lost.keys().map(|page| *page as usize).filter(|_| !pages_stay) {
             self.cached[page] = self.durable.get(page).cloned().flatten();
         }
         trim(&mut self.cached, self.len);

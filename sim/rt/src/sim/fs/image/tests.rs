@@ -59,10 +59,30 @@ fn a_failed_sync_drops_what_was_dirty_and_every_sync_under_way() {
     image.begin_sync(1);
     image.write_at(SECTOR as u64, &[3; SECTOR], u64::MAX);
     image.begin_sync(2);
-    assert_eq!(image.fail_sync(2), 2);
+    assert_eq!(image.fail_sync(2, false), 2);
     assert_eq!(image.cached_bytes(), [1; PAGE]);
     assert!(!image.complete_sync(1));
     image.begin_sync(3);
     assert!(image.complete_sync(3));
     image.check_invariants();
+}
+
+#[test]
+fn pages_that_stay_after_a_failed_sync_are_gone_with_the_power_unless_their_page_is_written_again() {
+    let mut written = vec![2; 2 * PAGE];
+    let mut image = Image::default();
+    image.plant(&[1; 2 * PAGE]);
+    image.write_at(0, &written, u64::MAX);
+    image.begin_sync(1);
+    assert_eq!(image.fail_sync(1, true), 16);
+    assert!(!image.complete_sync(1));
+    assert_eq!(image.cached_bytes(), written);
+    image.write_at(0, &[3], u64::MAX);
+    image.begin_sync(2);
+    assert!(image.complete_sync(2));
+    image.check_invariants();
+    written[0] = 3;
+    assert_eq!(image.cached_bytes(), written);
+    image.power_loss(&mut Rng::new(1, "image"));
+    assert_eq!(image.cached_bytes(), [&written[..PAGE], &[1; PAGE]].concat(), "a page goes to the platter as a whole");
 }
