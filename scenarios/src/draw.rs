@@ -1,7 +1,7 @@
 //! How plans are drawn from a seed: swarm style, each plan with a random subset of features and of fault kinds switched on.
 
 use crate::kinds::{Failing, Kinds};
-use crate::machines::CONFIGURATIONS;
+use crate::machines::CAREFUL;
 use crate::plan::{Clients, Cluster, Consumer, Flush, Model, Network, Operation, Plan, Policy, Replication, Schedule};
 use proptest::collection::vec;
 use proptest::prelude::{Just, Strategy, any, prop_oneof};
@@ -283,7 +283,7 @@ fn configuration_change(cluster: &Cluster, duration: Duration) -> impl Strategy<
         (1_u64..10).prop_map(|grace| Ending::Stop { grace: Duration::from_secs(grace) })
     ];
     (select(cluster.brokers()), by, 1..duration.as_secs() - 5, 5_u64..40).prop_map(|(node, by, start, lasts)| Fault {
-        fault: Kind::Reconfigure(Reconfigure { node, configuration: CONFIGURATIONS[1].to_owned(), by }),
+        fault: Kind::Reconfigure(Reconfigure { node, configuration: CAREFUL.to_owned(), by }),
         start: Moment::At(Duration::from_secs(start)),
         lasts: Duration::from_secs(lasts),
     })

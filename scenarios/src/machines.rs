@@ -25,9 +25,19 @@ const RESTART_AFTER: Duration = Duration::from_secs(5);
 /// A server that was asked to stop and has returned has given everything back within that.
 const STOPPED_WITHIN: Duration = Duration::from_secs(1);
 
-/// The plan's configuration, and one that an operator may change a broker to and back: synchronous flush, and reads at the slave the other
-/// way round. Its promises are no weaker than the plan's.
-pub const CONFIGURATIONS: &[&str] = &["usual", "careful"];
+/// The plan's configuration, and those that an operator may change a broker to and back: a [`CAREFUL`] one, whose promises are no weaker
+/// than the plan's, [`APACHES`] and an [`IMPATIENT`] one.
+pub const CONFIGURATIONS: &[&str] = &["usual", CAREFUL, APACHES, IMPATIENT];
+/// Synchronous flush, and reads at the slave the other way round.
+pub const CAREFUL: &str = "careful";
+/// A master that returns asks nobody for what it lost (`hotfireRecoverFromSlave` off). Judges do not know of it: they take the plan at its word,
+/// so it is for plans that promise no more than that.
+pub const APACHES: &str = "apaches";
+/// A master waits for its slaves no longer than [`SLAVE_TIMEOUT`] (`slaveTimeout`): with RocketMQ's 3 s, which is also the producer's
+/// `sendMsgTimeout`, the answer that a message has no copy comes when its producer has just given up.
+pub const IMPATIENT: &str = "impatient";
+/// `slaveTimeout` of an [`IMPATIENT`] master.
+pub const SLAVE_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Every node by name, in the order in which they were added.
 #[derive(Debug, Clone, Default)]
@@ -92,24 +102,30 @@ impl Machines {
         let leaks = LeakCheck::new(desk, STOPPED_WITHIN);
         let (role, texts) = self.server_configurations(plan, name);
         let configs = texts.map(|text| Config::parse(&text).expect("the text is made here"));
+        assert_eq!(configs.len(), CONFIGURATIONS.len());
         let is_slave = role == Role::Broker && node_config::identity(&plan.cluster, name).1 > 0;
         let (node, name, recorder) = (self.node(name), name.to_owned(), recorder.clone());
         move |configuration| {
-            let config = if configuration == CONFIGURATIONS[0] { &configs[0] } else { &configs[1] };
+            let which =
+                CONFIGURATIONS.iter().position(|name| *name == configuration).expect("the nemesis knows these only");
+            let config = configs[which].clone();
             // Dropping the handle leaves the task to its node.
-            drop(leaks.spawn_on(node, supervise(role, config.clone(), name.clone(), is_slave, recorder.clone())));
+            drop(leaks.spawn_on(node, supervise(role, config, name.clone(), is_slave, recorder.clone())));
         }
     }
 
-    fn server_configurations(&self, plan: &Plan, name: &str) -> (Role, [String; 2]) {
+    /// In the order of [`CONFIGURATIONS`].
+    fn server_configurations(&self, plan: &Plan, name: &str) -> (Role, [String; 4]) {
         if plan.cluster.names().iter().any(|server| server == name) {
-            return (Role::NameServer, [node_config::name_server(), node_config::name_server()]);
+            return (Role::NameServer, std::array::from_fn(|_| node_config::name_server()));
         }
         let name_servers = node_config::name_server_list(plan, &self.addresses);
         let usual = &plan.cluster;
         let careful = Cluster { flush: Flush::Sync, slave_read: !usual.slave_read, ..usual.clone() };
+        let apaches = Cluster { recover_from_slave: false, ..usual.clone() };
         let text = |cluster| node_config::broker(cluster, name, &name_servers, &self.addresses);
-        (Role::Broker, [text(usual), text(&careful)])
+        let impatient = format!("{}slaveTimeout={}\n", text(usual), SLAVE_TIMEOUT.as_millis());
+        (Role::Broker, [text(usual), text(&careful), text(&apaches), impatient])
     }
 }
 

@@ -8,9 +8,12 @@ pub mod kinds;
 pub mod late;
 pub mod progress;
 pub mod rebalance;
+pub mod returns;
 pub mod service;
+pub mod stage;
 pub mod story_claim;
 pub mod sweep;
+pub mod telling;
 
 /// Everything that `cargo sim` and the tests can run.
 pub fn registry() -> Registry {
@@ -19,5 +22,6 @@ pub fn registry() -> Registry {
         .with(hostile::NothingPromisedIsLost)
         .with(rebalance::MembersComeAndGo)
         .with(kinds::EachKindKeepsItsPromise);
-    service::register(progress::register(registry).with(sweep::EachCrashPoint)).with(late::LateMember)
+    let registry = service::register(sweep::register(progress::register(registry)));
+    returns::register(registry.with(late::LateMember))
 }

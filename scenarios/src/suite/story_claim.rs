@@ -1,4 +1,4 @@
-//! What suites `progress` and `service` are made of: claims about one drawn story, judged over and above all invariants.
+//! What suites `progress`, `service` and `returns` are made of: claims about one drawn story, judged over and above all invariants.
 
 use crate::plan::Plan;
 use crate::run::{self, Claim};

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 /// The send sequence of the sweep with this instead of a crash point.
 fn sequence(fault: Kind) -> Plan {
-    let [_, mut plan] = sweep::calm();
+    let [_, mut plan] = sweep::each_crash_point::SWEEP.calm();
     plan.faults =
         vec![Fault { fault, start: Moment::At(Duration::from_millis(34_500)), lasts: Duration::from_secs(7) }];
     plan

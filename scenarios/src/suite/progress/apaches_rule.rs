@@ -8,10 +8,11 @@
 use super::Progress;
 use super::client_dies_in_the_outage::TOLD_WITHIN;
 use super::reading::{Reading, none_below};
-use super::story::{MASTER, SLAVE, Story, USUAL, dead};
+use super::story::{MASTER, SLAVE, Story, USUAL};
 use crate::breach::Breach;
 use crate::evidence::Evidence;
 use crate::plan::Plan;
+use crate::suite::telling::dead;
 use std::time::Duration;
 
 /// Apache's rule: the loss is real. A claim about what a user may *not* rely on: it fails if no progress is lost.

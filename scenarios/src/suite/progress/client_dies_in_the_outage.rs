@@ -8,11 +8,12 @@
 use super::Progress;
 use super::reading::{Reading, none_below};
 use super::slave_copy::AGE_MAX;
-use super::story::{MASTER, Story, USUAL, dead};
+use super::story::{MASTER, Story, USUAL};
 use crate::breach::Breach;
 use crate::evidence::{Evidence, Outage};
 use crate::operation::Queue;
 use crate::plan::Plan;
+use crate::suite::telling::dead;
 use std::time::Duration;
 
 /// `persistConsumerOffsetInterval` and one call.

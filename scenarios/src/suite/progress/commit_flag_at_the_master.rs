@@ -5,10 +5,11 @@
 
 use super::Progress;
 use super::reading::Reading;
-use super::story::{MASTER, NEVER, Story, join, sends};
+use super::story::{MASTER, NEVER, Story, sends};
 use crate::breach::Breach;
 use crate::evidence::Evidence;
 use crate::plan::Plan;
+use crate::suite::telling::join;
 use std::time::Duration;
 
 const TRAILS_MAX: Duration = Duration::from_secs(3);

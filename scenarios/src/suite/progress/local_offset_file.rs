@@ -4,10 +4,11 @@
 
 use super::Progress;
 use super::reading::{Reading, none_below};
-use super::story::{Story, USUAL, between, broadcasting, dead, join, sends};
+use super::story::{Story, USUAL, broadcasting, sends};
 use crate::breach::{Breach, Subject};
 use crate::evidence::Evidence;
 use crate::plan::Plan;
+use crate::suite::telling::{between, dead, join};
 use sim::fault::Kind;
 use sim::fault::crash_point::{Counted, CrashPoint};
 use sim::fault::power_loss::PowerLoss;

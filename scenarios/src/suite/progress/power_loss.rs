@@ -3,10 +3,11 @@
 
 use super::Progress;
 use super::reading::{Reading, none_below};
-use super::story::{MASTER, Story, USUAL, between, join, sends};
+use super::story::{MASTER, Story, USUAL, sends};
 use crate::breach::Breach;
 use crate::evidence::Evidence;
 use crate::plan::Plan;
+use crate::suite::telling::{between, join};
 use sim::fault::Kind;
 use sim::fault::power_loss::PowerLoss;
 use std::time::Duration;

@@ -4,10 +4,11 @@
 use super::Progress;
 use super::reading::{Reading, none_below};
 use super::slave_copy::AGE_MAX;
-use super::story::{MASTER, Story, USUAL, join, paused};
+use super::story::{MASTER, Story, USUAL, paused};
 use crate::breach::{Breach, Subject};
 use crate::evidence::Evidence;
 use crate::plan::{Operation, Plan};
+use crate::suite::telling::join;
 use std::time::Duration;
 
 /// The scenario.

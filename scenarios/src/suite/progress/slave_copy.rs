@@ -3,10 +3,11 @@
 
 use super::Progress;
 use super::reading::Reading;
-use super::story::{MASTER, SLAVE, Story, USUAL, join, sends};
+use super::story::{MASTER, SLAVE, Story, USUAL, sends};
 use crate::breach::Breach;
 use crate::evidence::Evidence;
 use crate::plan::Plan;
+use crate::suite::telling::join;
 use std::time::Duration;
 
 /// How old the slave's copy may be: the period, one call, and the requests for the tables before it.

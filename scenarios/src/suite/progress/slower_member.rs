@@ -3,10 +3,11 @@
 
 use super::Progress;
 use super::reading::Reading;
-use super::story::{NEVER, SLAVE, Story, USUAL, join, paused};
+use super::story::{NEVER, SLAVE, Story, USUAL, paused};
 use crate::breach::Breach;
 use crate::evidence::Evidence;
 use crate::plan::Plan;
+use crate::suite::telling::join;
 use std::time::Duration;
 
 /// Several persist intervals go by until the slow member is through with what the fast one had done in less than one.

@@ -3,12 +3,13 @@
 use crate::draw;
 use crate::kinds::Kinds;
 use crate::plan::{Clients, Cluster, Flush, Model, Network, Operation, Plan, Replication, Schedule};
+use crate::suite::telling::{between, join};
 use proptest::array::uniform3;
 use proptest::prelude::{Just, Strategy, any, prop_oneof};
 use sim::fault::crash::Crash;
 use sim::fault::pause::Pause;
 use sim::fault::power_loss::PowerLoss;
-use sim::fault::{Fault, Kind, Moment};
+use sim::fault::{Fault, Kind};
 use std::time::Duration;
 
 /// The only master.
@@ -152,24 +153,9 @@ impl Story {
     }
 }
 
-/// A fault in `from..until`.
-pub fn between(fault: Kind, from: Duration, until: Duration) -> Fault {
-    Fault { fault, start: Moment::At(from), lasts: until - from }
-}
-
 /// A consumer that does nothing in `from..until`.
 pub fn paused(consumer: &str, from: Duration, until: Duration) -> Fault {
     between(Kind::Pause(Pause { node: consumer.into() }), from, until)
-}
-
-/// A consumer whose process is gone in `from..until`.
-pub fn dead(consumer: &str, from: Duration, until: Duration) -> Fault {
-    between(Kind::Crash(Crash { node: consumer.into() }), from, until)
-}
-
-/// A consumer that joins.
-pub fn join(consumer: &str, at: Duration) -> Operation {
-    Operation::Join { consumer: consumer.into(), at }
 }
 
 /// Twenty messages a second in `from..until`.

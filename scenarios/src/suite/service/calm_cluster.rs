@@ -1,9 +1,11 @@
 //! Nothing goes wrong, so nothing may be slow, weak or repeated: connections stand, nobody waits for a time-out, no wake-up is lost.
 
-use super::{Draw, Service, WARM_UP, deliveries, each_send_is_promised, joins, none, sends};
+use super::Service;
 use crate::breach::Breach;
 use crate::evidence::{self, Evidence};
 use crate::plan::Plan;
+use crate::suite::stage::{Draw, WARM_UP};
+use crate::suite::telling::{deliveries, each_send_is_promised, join, none, sends};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -27,8 +29,8 @@ fn plan(draw: &Draw) -> Plan {
     let mut plan = draw.plan(2, 2, WARM_UP + SENDING);
     let every = Duration::from_millis(250);
     plan.operations = vec![
-        joins("consumer-1", Duration::ZERO),
-        joins("consumer-2", Duration::ZERO),
+        join("consumer-1", Duration::ZERO),
+        join("consumer-2", Duration::ZERO),
         sends("producer-1", WARM_UP, WARM_UP + SENDING, every),
         sends("producer-2", WARM_UP + every / 2, WARM_UP + SENDING, every),
     ];
@@ -36,7 +38,7 @@ fn plan(draw: &Draw) -> Plan {
 }
 
 fn judge(_: &Plan, evidence: &Evidence) -> Result<(), Breach> {
-    each_send_is_promised(evidence, ANSWERED_WITHIN, 0)?;
+    each_send_is_promised(evidence, Duration::ZERO, ANSWERED_WITHIN, 0)?;
     let operations = evidence.history.operations();
     let sends = evidence::sends(&operations);
     let answered: BTreeMap<&str, Duration> =

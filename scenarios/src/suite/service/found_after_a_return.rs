@@ -1,13 +1,15 @@
 //! A broker is stopped while the name server does not hear it, and is back when the network is. Its goodbye still lies in a send buffer
 //! and comes after the registration of its new life, and so does the end of its old connection. Neither speaks of the broker that runs.
 
-use super::{Draw, Service, each_send_is_promised, sends};
+use super::Service;
 use crate::breach::Breach;
 use crate::evidence::{Evidence, sends as all_sends};
 use crate::plan::{Operation, Plan, Replication};
+use crate::suite::stage::Draw;
+use crate::suite::telling::{between, each_send_is_promised, sends};
+use sim::fault::Kind;
 use sim::fault::one_way::OneWay;
 use sim::fault::stop::Stop;
-use sim::fault::{Fault, Kind, Moment};
 use std::time::Duration;
 
 /// The only broker.
@@ -44,8 +46,8 @@ fn plan(draw: &Draw) -> Plan {
     let unheard = Kind::OneWay(OneWay { from: BROKER.into(), to: "names-1".into() });
     let stop = Kind::Stop(Stop { node: BROKER.into(), grace: Duration::from_secs(10) });
     plan.faults = vec![
-        Fault { fault: unheard, start: Moment::At(stops), lasts: UNHEARD + draw.shifts[1] / 4 },
-        Fault { fault: stop, start: Moment::At(stops), lasts: DOWN + draw.shifts[2] / 4 },
+        between(unheard, stops, stops + UNHEARD + draw.shifts[1] / 4),
+        between(stop, stops, stops + DOWN + draw.shifts[2] / 4),
     ];
     plan
 }
@@ -60,7 +62,7 @@ fn judge(_: &Plan, evidence: &Evidence) -> Result<(), Breach> {
     let outage = evidence.outages(BROKER).into_iter().next().ok_or("the broker did not end")?;
     let first = all_sends(&operations).iter().map(|send| send.operation.invoked_at).min().ok_or("nobody sent")?;
     match outage.until {
-        Some(back) if back < first => each_send_is_promised(evidence, ANSWERED_WITHIN, 0),
+        Some(back) if back < first => each_send_is_promised(evidence, Duration::ZERO, ANSWERED_WITHIN, 0),
         back => Err(Breach::new(format!("the broker was back at {back:?}, after the first send at {first:?}"))),
     }
 }

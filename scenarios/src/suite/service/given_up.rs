@@ -1,11 +1,13 @@
 //! A member with a backlog in memory hears that there is another one and gives half of the queues up: what it still holds of them is
 //! the new owner's.
 
-use super::{Draw, Service, WARM_UP, deliveries, joins, none, sends};
+use super::Service;
 use crate::breach::Breach;
 use crate::evidence::Evidence;
 use crate::operation::Queue;
 use crate::plan::Plan;
+use crate::suite::stage::{Draw, WARM_UP};
+use crate::suite::telling::{deliveries, join, none, sends};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -28,8 +30,8 @@ fn plan(draw: &Draw) -> Plan {
     plan.clients = plan.clients.working(WORK);
     let every = Duration::from_millis(50);
     plan.operations = vec![
-        joins("consumer-1", Duration::ZERO),
-        joins("consumer-2", WARM_UP + Duration::from_secs(15) + draw.shifts[0]),
+        join("consumer-1", Duration::ZERO),
+        join("consumer-2", WARM_UP + Duration::from_secs(15) + draw.shifts[0]),
         sends("producer-1", WARM_UP, until, every),
         sends("producer-2", WARM_UP + every / 2, until, every),
     ];
@@ -50,10 +52,12 @@ fn judge(_: &Plan, evidence: &Evidence) -> Result<(), Breach> {
     none(former.find_map(|delivery| {
         let taken = taken.get(delivery.queue).filter(|taken| delivery.at > **taken + GIVEN_UP_WITHIN)?;
         let queue = format!("{} queue {}", delivery.queue.broker, delivery.queue.id);
-        let summary = format!(
-            "{} of {queue}, taken by another at {taken:?}, came to its former owner at {:?}",
-            delivery.key, delivery.at
-        );
-        Some(Breach::of_message(delivery.key, summary))
+        Some(Breach::of_message(
+            delivery.key,
+            format!(
+                "{} of {queue}, taken by another at {taken:?}, came to its former owner at {:?}",
+                delivery.key, delivery.at
+            ),
+        ))
     }))
 }

@@ -1,9 +1,11 @@
 //! A member joins while one broker is silent. It cannot learn where that broker's queues start, and must not take that for "nowhere".
 
-use super::{Draw, Service, deliveries, joins, none, sends};
+use super::Service;
 use crate::breach::Breach;
 use crate::evidence::Evidence;
 use crate::plan::{Flush, Plan, Replication};
+use crate::suite::stage::Draw;
+use crate::suite::telling::{deliveries, join, none, sends};
 use sim::fault::power_loss::PowerLoss;
 use sim::fault::{Fault, Kind, Moment};
 use std::collections::BTreeSet;
@@ -34,8 +36,8 @@ fn plan(draw: &Draw) -> Plan {
     let until = back + Duration::from_secs(12);
     let mut plan = draw.plan(1, 2, until);
     plan.operations = vec![
-        joins("consumer-1", Duration::ZERO),
-        joins("consumer-2", ends + Duration::from_secs(1) + draw.shifts[2] / 2),
+        join("consumer-1", Duration::ZERO),
+        join("consumer-2", ends + Duration::from_secs(1) + draw.shifts[2] / 2),
         sends("producer-1", Duration::from_secs(2), until, Duration::from_millis(100)),
     ];
     let fault = Kind::PowerLoss(PowerLoss { node: SILENT.into() });
@@ -57,8 +59,9 @@ fn judge(_: &Plan, evidence: &Evidence) -> Result<(), Breach> {
     }
     none(deliveries.iter().find(|one| one.at > outage.from && old.contains(one.key)).map(|one| {
         let queue = format!("{} queue {}", one.queue.broker, one.queue.id);
-        let summary =
-            format!("{} of {queue}, done long before the outage, came to {} at {:?}", one.key, one.client, one.at);
-        Breach::of_message(one.key, summary)
+        Breach::of_message(
+            one.key,
+            format!("{} of {queue}, done long before the outage, came to {} at {:?}", one.key, one.client, one.at),
+        )
     }))
 }

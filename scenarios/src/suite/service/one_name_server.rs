@@ -1,12 +1,11 @@
 //! One of two name servers is gone for good. Who starts later may choose it, and then must ask the other one.
 
-use super::{Draw, Service, each_send_is_promised, sends};
+use super::Service;
 use crate::breach::Breach;
 use crate::evidence::Evidence;
 use crate::plan::{Operation, Plan, Replication};
-use sim::fault::crash::Crash;
-use sim::fault::power_loss::PowerLoss;
-use sim::fault::{Fault, Kind, Moment};
+use crate::suite::stage::Draw;
+use crate::suite::telling::{dead, each_send_is_promised, sends, without_power};
 use std::time::Duration;
 
 /// The name server that goes.
@@ -33,11 +32,8 @@ fn plan(draw: &Draw) -> Plan {
     let until = from + APART * PRODUCERS;
     let mut plan = draw.plan(PRODUCERS, 0, until + ANSWERED_WITHIN);
     plan.operations = (0..PRODUCERS).map(|number| first_sends(number, from + APART * number)).collect();
-    let fault = match draw.power {
-        true => Kind::PowerLoss(PowerLoss { node: GOES.into() }),
-        false => Kind::Crash(Crash { node: GOES.into() }),
-    };
-    plan.faults = vec![Fault { fault, start: Moment::At(goes), lasts: plan.duration - goes }];
+    let end = plan.duration;
+    plan.faults = vec![if draw.power { without_power(GOES, goes, end) } else { dead(GOES, goes, end) }];
     plan
 }
 
@@ -48,5 +44,5 @@ fn first_sends(number: u32, at: Duration) -> Operation {
 
 fn judge(_: &Plan, evidence: &Evidence) -> Result<(), Breach> {
     evidence.outages(GOES).first().ok_or("the name server did not end")?;
-    each_send_is_promised(evidence, ANSWERED_WITHIN, 0)
+    each_send_is_promised(evidence, Duration::ZERO, ANSWERED_WITHIN, 0)
 }

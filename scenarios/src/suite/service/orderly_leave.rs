@@ -1,9 +1,11 @@
 //! A member that leaves in order stores its progress before it tells anyone, so who takes its queues begins where it has ended.
 
-use super::{Draw, Service, WARM_UP, deliveries, joins, none, sends};
+use super::Service;
 use crate::breach::Breach;
 use crate::evidence::Evidence;
 use crate::plan::{Operation, Plan};
+use crate::suite::stage::{Draw, WARM_UP};
+use crate::suite::telling::{deliveries, join, none, sends};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -28,9 +30,9 @@ fn plan(draw: &Draw) -> Plan {
     let first = WARM_UP + Duration::from_secs(8) + draw.shifts[0];
     let second = first + APART + draw.shifts[1];
     plan.operations = vec![
-        joins("consumer-1", Duration::ZERO),
-        joins("consumer-2", Duration::ZERO),
-        joins("consumer-3", Duration::ZERO),
+        join("consumer-1", Duration::ZERO),
+        join("consumer-2", Duration::ZERO),
+        join("consumer-3", Duration::ZERO),
         sends("producer-1", WARM_UP, until, EVERY),
         sends("producer-2", WARM_UP + EVERY / 2, until, EVERY),
         Operation::Leave { consumer: "consumer-1".into(), at: first },
@@ -57,11 +59,13 @@ fn judge(plan: &Plan, evidence: &Evidence) -> Result<(), Breach> {
         let later = |client: &str, at: Duration| client != consumer && at > left;
         none(deliveries.iter().find(|one| later(one.client, one.at) && done.contains(one.key)).map(|one| {
             let queue = format!("{} queue {}", one.queue.broker, one.queue.id);
-            let summary = format!(
-                "{} of {queue}, done by {consumer} before it left, came to {} at {:?}",
-                one.key, one.client, one.at
-            );
-            Breach::of_message(one.key, summary)
+            Breach::of_message(
+                one.key,
+                format!(
+                    "{} of {queue}, done by {consumer} before it left, came to {} at {:?}",
+                    one.key, one.client, one.at
+                ),
+            )
         }))?;
     }
     Ok(())

@@ -1,9 +1,11 @@
 //! One of two masters is away. Nobody refuses a message for it: who meets the dead one goes on to the other within the same call.
 
-use super::{Draw, Service, each_send_is_promised, sends};
+use super::Service;
 use crate::breach::Breach;
 use crate::evidence::{Evidence, sends as all_sends};
 use crate::plan::{Plan, Replication};
+use crate::suite::stage::Draw;
+use crate::suite::telling::{each_send_is_promised, sends};
 use sim::fault::crash::Crash;
 use sim::fault::power_loss::PowerLoss;
 use sim::fault::{Fault, Kind, Moment};
@@ -51,5 +53,5 @@ fn judge(_: &Plan, evidence: &Evidence) -> Result<(), Breach> {
     if during == 0 {
         return Err("nothing was sent while the master was away".into());
     }
-    each_send_is_promised(evidence, SEND_TIMEOUT, RETRIES)
+    each_send_is_promised(evidence, Duration::ZERO, SEND_TIMEOUT, RETRIES)
 }
