@@ -15,7 +15,7 @@ mod unique_key;
 use bytes::Bytes;
 
 pub use batch::BatchEntry;
-pub use hash::{crc32, hash_code, tags_code};
+pub use hash::{crc32, hash_code, hash_code_after, tags_code};
 pub use id::MessageId;
 pub use properties::Properties;
 pub use queue::{DLQ_PREFIX, MessageQueue, RETRY_PREFIX, dlq_topic, is_retry_topic, retry_topic};

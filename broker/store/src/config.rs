@@ -25,6 +25,15 @@ pub enum DamagePolicy {
     DropTail,
 }
 
+/// How large the files of the index of keys are: about `4 hash_slots + 20 entries` bytes each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IndexConfig {
+    /// `maxHashSlotNum`: 5 000 000.
+    pub hash_slots: u32,
+    /// `maxIndexNum`: 20 000 000; one less has room.
+    pub entries: u32,
+}
+
 /// Configuration of a store. [`StoreConfig::new`] gives RocketMQ's defaults (`MessageStoreConfig`).
 #[derive(Clone, Debug)]
 pub struct StoreConfig {
@@ -72,6 +81,8 @@ pub struct StoreConfig {
     pub max_transfer_count_disk: u32,
     /// `maxFilterMessageSize`, bytes of queue entries looked at in one read: 16 000.
     pub max_filter_bytes: u32,
+    /// The index of keys (`messageIndexEnable`); none: no message is found by its keys.
+    pub index: Option<IndexConfig>,
     /// Damage inside the synced part of the log.
     pub damage: DamagePolicy,
     /// Written into the `abort` file.
@@ -107,6 +118,7 @@ impl StoreConfig {
             max_transfer_bytes_disk: 65_536,
             max_transfer_count_disk: 8,
             max_filter_bytes: 16_000,
+            index: Some(IndexConfig { hash_slots: 5_000_000, entries: 20_000_000 }),
             damage: DamagePolicy::Refuse,
             process_id: 0,
         }
@@ -134,6 +146,13 @@ impl StoreConfig {
         }
         if u64::from(self.max_message_size) > layout::MESSAGE_SIZE_MAX {
             return Err(ConfigError::MessageSize { size: self.max_message_size });
+        }
+        if let Some(IndexConfig { hash_slots, entries }) = self.index
+            && (hash_slots == 0
+                || entries < 2
+                || u64::from(hash_slots) * 4 + u64::from(entries) * 20 > layout::SEGMENT_SIZE_MAX)
+        {
+            return Err(ConfigError::IndexSize { hash_slots, entries });
         }
         for (name, interval) in [
             ("flushIntervalCommitLog", self.flush_interval),

@@ -6,6 +6,7 @@ use crate::commit_log::is_full;
 use crate::consume_queue::{ConsumeQueue, Push};
 use crate::consume_queues::{ConsumeQueues, is_directory_name};
 use crate::flush::FlushMark;
+use crate::index::Index;
 use crate::layout::Entry;
 use crate::poison::PoisonCause;
 use crate::scan::{Check, Facts, Step, examine};
@@ -45,6 +46,9 @@ pub trait Arrivals: Send + Sync {
     /// A message has become readable.
     fn arrived(&self, arrival: &Arrival);
 }
+
+/// Between the keys of a message.
+const KEY_SEPARATOR: char = ' ';
 
 /// What is between the log and the queues: entries that are taken but perhaps not written, after a full disk.
 #[derive(Debug, Default)]
@@ -114,6 +118,17 @@ pub(crate) fn close_gap(queue: &ConsumeQueue, expected: i64, offset: QueueOffset
     tracing::warn!(topic = %queue.topic, queue_id = queue.queue_id, expected, %offset, "queue entries are lost");
     queue.fill_gap(missing);
     true
+}
+
+/// Indexes a record under its keys (in memory; [`Index::write_pending`] follows). A rollback is found by none.
+pub(crate) fn put_keys(index: &Index, facts: &Facts<'_>) -> io::Result<()> {
+    if facts.is_rollback() {
+        return Ok(());
+    }
+    let [unique, others] = facts.keys();
+    let others = others.as_deref().unwrap_or_default().split(KEY_SEPARATOR).filter(|key| !key.is_empty());
+    let keys = unique.as_deref().into_iter().chain(others);
+    index.put(facts.topic, keys, facts.physical(), facts.store_timestamp(), rt::time::unix_ms())
 }
 
 impl Store {
@@ -197,6 +212,7 @@ impl Store {
     }
 
     fn dispatch_record(&self, dispatcher: &mut Dispatcher, facts: &Facts<'_>) -> Result<(), DispatchError> {
+        put_keys(&self.index, facts).map_err(|source| self.not_written(source))?;
         let delay_levels = &self.config.delay_levels_ms;
         let (mut placed, queue) = place(&self.queues, facts, delay_levels);
         dispatcher.store_timestamp = facts.store_timestamp();
@@ -227,11 +243,9 @@ impl Store {
     /// Writes the entries, moves the dispatched end, tells who waits. Repeated from the start after a full disk.
     fn finish_round(&self, dispatcher: &mut Dispatcher) -> Result<(), DispatchError> {
         for queue in &dispatcher.touched {
-            queue.write_pending().map_err(|source| match is_full(&source) {
-                true => DispatchError::NoSpace(source),
-                false => DispatchError::Poisoned(self.poison.set("write", self.queues.root(), source)),
-            })?;
+            queue.write_pending().map_err(|source| self.not_written(source))?;
         }
+        self.index.write_pending().map_err(|source| self.not_written(source))?;
         dispatcher.touched.clear();
         {
             // Messages from a master use queue offsets too.
@@ -250,6 +264,13 @@ impl Store {
             }
         }
         Ok(())
+    }
+
+    fn not_written(&self, source: io::Error) -> DispatchError {
+        match is_full(&source) {
+            true => DispatchError::NoSpace(source),
+            false => DispatchError::Poisoned(self.poison.set("write queues and index in", &self.config.root, source)),
+        }
     }
 
     /// A record of our own log that cannot be parsed: memory, disk or master have failed, and going on would hide it.

@@ -14,6 +14,14 @@ pub enum ConfigError {
         /// The value.
         size: u64,
     },
+    /// `maxHashSlotNum` and `maxIndexNum` make no file, or one above 2 GiB.
+    #[error("maxHashSlotNum {hash_slots} and maxIndexNum {entries} make no index file")]
+    IndexSize {
+        /// `maxHashSlotNum`.
+        hash_slots: u32,
+        /// `maxIndexNum`.
+        entries: u32,
+    },
     /// `mappedFileSizeConsumeQueue` out of range.
     #[error("mappedFileSizeConsumeQueue {size} is out of range")]
     ConsumeQueueFileSize {

@@ -37,8 +37,10 @@ pub(crate) struct QueueFlusher {
 #[derive(Debug)]
 pub(crate) struct QueueFlush {
     checkpoint: Checkpoint,
-    /// Every queue entry of the records below is synced.
+    /// Every entry of the records below is synced, in queues and index.
     synced: FlushMark,
+    /// Store time of the last message that the synced index has; 0 if it has none.
+    index_timestamp: i64,
 }
 
 impl LogFlusher {
@@ -85,7 +87,8 @@ impl LogFlusher {
 
 impl QueueFlusher {
     pub(crate) fn new(checkpoint: Checkpoint, synced: FlushMark) -> QueueFlusher {
-        QueueFlusher { turn: Mutex::new(QueueFlush { checkpoint, synced }) }
+        let index_timestamp = checkpoint.claims().index_timestamp;
+        QueueFlusher { turn: Mutex::new(QueueFlush { checkpoint, synced, index_timestamp }) }
     }
 
     /// Keeps queue syncs and checkpoints out until the guard is dropped.
@@ -100,7 +103,10 @@ impl QueueFlush {
         self.synced.end = self.synced.end.min(to);
         let claims = self.checkpoint.claims();
         let ends = claims.ends.map(|ends| Ends { synced: ends.synced.min(to), queues: ends.queues.min(to) });
-        self.checkpoint.write(Claims { confirm: claims.confirm.min(to.0), ends, ..claims }).await
+        // The time of the last message that the index will have is not known.
+        self.index_timestamp = 0;
+        let (confirm, index_timestamp) = (claims.confirm.min(to.0), 0);
+        self.checkpoint.write(Claims { confirm, index_timestamp, ends, ..claims }).await
     }
 
     pub(crate) fn path(&self) -> &std::path::Path {
@@ -153,10 +159,11 @@ impl Store {
     pub(crate) async fn flush_queues(&self) -> Result<(), PoisonCause> {
         let mut turn = self.queue_flusher.hold().await;
         self.poison.check()?;
-        let mark = self.dispatched_mark();
+        let (mark, (index_timestamp, _)) = (self.dispatched_mark(), self.index.newest());
         let synced = self.queues.sync(|_| true).await;
         synced.map_err(|(path, source)| self.poison.set("sync", &path, source))?;
-        turn.synced = mark;
+        self.index.sync().await.map_err(|(path, source)| self.poison.set("sync", &path, source))?;
+        (turn.synced, turn.index_timestamp) = (mark, index_timestamp);
         self.write_checkpoint(&mut turn).await
     }
 
@@ -181,6 +188,7 @@ impl Store {
         let claims = Claims {
             log_timestamp: log.store_timestamp,
             queue_timestamp: turn.synced.store_timestamp,
+            index_timestamp: turn.index_timestamp,
             ends: Some(Ends { synced: log.end, queues: turn.synced.end.min(log.end) }),
             ..turn.checkpoint.claims()
         };

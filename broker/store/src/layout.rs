@@ -3,6 +3,7 @@
 //! ```text
 //! root/commitlog/<20 digits>                        segments of `mappedFileSizeCommitLog`, named by the log offset of byte 0
 //! root/consumequeue/<topic>/<queue>/<20 digits>     files of `mappedFileSizeConsumeQueue`, named by 20 x the queue offset of entry 0
+//! root/index/<17 digits>                            files of an index, named by the time of their creation: see `layout/index.rs`
 //! root/checkpoint                                   one page of 4096 bytes
 //! root/abort                                        process id as text; there while the store runs
 //! root/lock                                         the text `lock`; locked while the store runs
@@ -19,11 +20,16 @@
 //! checkpoint   0       8        16      24                    32       40                                            80
 //!              | log ms| queue ms| index ms| masterFlushedOffset | confirm | Hotfire's part: see `checkpoint.rs`     |
 //! ```
+mod index;
+
+pub(crate) use index::{IndexEntry, IndexHeader, IndexSizes, key_hash};
+
 use protocol::{PhysicalOffset, QueueOffset};
 use std::path::Path;
 
 pub(crate) const COMMIT_LOG_DIR: &str = "commitlog";
 pub(crate) const CONSUME_QUEUE_DIR: &str = "consumequeue";
+pub(crate) const INDEX_DIR: &str = "index";
 pub(crate) const CHECKPOINT_FILE: &str = "checkpoint";
 pub(crate) const ABORT_FILE: &str = "abort";
 pub(crate) const LOCK_FILE: &str = "lock";

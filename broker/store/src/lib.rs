@@ -16,11 +16,12 @@
 //! | `commit_log` | the list of segments and the append lock: where bytes enter |
 //! | `append` | [`NewMessage`] to record bytes, limits, batches |
 //! | `consume_queue` | one queue's 20-byte entries; `consume_queues`: all of them |
+//! | `index` | the index of keys: which records a key may name |
 //! | `flush` | group commit, interval flush, checkpoint order |
 //! | `poison` | the one-way state after a failed sync |
 //! | `dispatch` | commit log to consume queues and [`Arrivals`] |
 //! | `recovery` | [`UnrecoveredStore`] to [`Store`]; `log_scan`: its walk over the log; `scan`: which bytes are a record |
-//! | `get`, `lookup` | reads by queue offset, by time, by physical offset |
+//! | `get`, `lookup` | reads by queue offset, by time, by physical offset, by key |
 //! | `replica` | raw log ranges in and out, truncation, digests |
 //!
 //! Invariants:
@@ -43,6 +44,7 @@ mod dispatch;
 mod error;
 mod flush;
 mod get;
+mod index;
 mod layout;
 mod log_scan;
 mod lookup;
@@ -54,7 +56,7 @@ mod segment;
 mod store;
 
 pub use append::{Appended, NewMessage};
-pub use config::{DamagePolicy, FlushMode, StoreConfig};
+pub use config::{DamagePolicy, FlushMode, IndexConfig, StoreConfig};
 pub use dispatch::{Arrival, Arrivals};
 pub use error::{AppendError, ConfigError, FlushError, ReadError, ReplicaError, StoreError};
 pub use get::{GetOutcome, GetRequest, GetStatus, TagFilter};

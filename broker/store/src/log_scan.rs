@@ -1,13 +1,15 @@
 //! Recovery's walk over the log: every record checked, every record dispatched, up to the first that is not good.
 use crate::config::StoreConfig;
 use crate::consume_queues::ConsumeQueues;
-use crate::dispatch::{Placed, close_gap, place};
+use crate::dispatch::{Placed, close_gap, place, put_keys};
 use crate::error::{ReadError, StoreError};
+use crate::index::Index;
 use crate::scan::{Check, Facts, Step, examine};
 use crate::segment::Segment;
 use bytes::Bytes;
 use protocol::message::record::PEEK_BYTES;
 use protocol::{PhysicalOffset, RecordError};
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -45,11 +47,11 @@ impl LogScan {
         LogScan { from, end: from, records: 0, last_record: None, store_timestamp: None, problem: None }
     }
 
-    /// Walks all records of `segments` and gives each its queue entry. `None` if entries before a record are missing and the walk
+    /// Walks all records of `segments`, gives each its queue entry and indexes its keys. `None` if entries before a record are missing and the walk
     /// must begin earlier; with `may_close_gaps` there is no earlier, and queues begin there or get holes.
     pub(crate) async fn walk(
         segments: &[Arc<Segment>],
-        queues: &ConsumeQueues,
+        (queues, index): (&ConsumeQueues, &Index),
         config: &StoreConfig,
         may_close_gaps: bool,
     ) -> Result<Option<LogScan>, StoreError> {
@@ -63,11 +65,14 @@ impl LogScan {
                         Taken::Yes
                     }
                     Ok(Step::Incomplete { needed }) => {
-                        write_pending(queues)?;
+                        write_pending(queues, index)?;
                         window = Window::read(segment, scan.end, needed).await?;
                         Taken::Yes
                     }
-                    Ok(Step::Record(facts)) => scan.take(&facts, queues, config, may_close_gaps),
+                    Ok(Step::Record(facts)) => {
+                        put_keys(index, &facts).map_err(not_written(queues))?;
+                        scan.take(&facts, queues, config, may_close_gaps)
+                    }
                     Err(error) => Taken::Bad(error),
                 };
                 match taken {
@@ -80,7 +85,7 @@ impl LogScan {
                 break;
             }
         }
-        write_pending(queues)?;
+        write_pending(queues, index)?;
         Ok(Some(scan))
     }
 
@@ -104,16 +109,15 @@ impl LogScan {
     }
 }
 
-fn write_pending(queues: &ConsumeQueues) -> Result<(), StoreError> {
+fn write_pending(queues: &ConsumeQueues, index: &Index) -> Result<(), StoreError> {
     for queue in queues.all() {
-        let written = queue.write_pending();
-        written.map_err(|source| StoreError::Io {
-            action: "write queues in",
-            path: queues.root().to_owned(),
-            source,
-        })?;
+        queue.write_pending().map_err(not_written(queues))?;
     }
-    Ok(())
+    index.write_pending().map_err(not_written(queues))
+}
+
+fn not_written(queues: &ConsumeQueues) -> impl FnOnce(io::Error) -> StoreError + use<'_> {
+    |source| StoreError::Io { action: "write queues and index beside", path: queues.root().to_owned(), source }
 }
 
 /// A part of a segment in memory.

@@ -33,6 +33,33 @@ impl Store {
         }
     }
 
+    /// The newest records, at most `most`, of messages that have the key (their unique one, or one of those that their producer gave
+    /// them) and were stored between the times (Unix milliseconds, both included). A key of the same hash may slip in: who asks compares.
+    ///
+    /// # Errors
+    /// The disk failed.
+    pub async fn records_by_key(
+        &self,
+        topic: &str,
+        key: &str,
+        most: usize,
+        from_ms: i64,
+        until_ms: i64,
+    ) -> Result<Vec<Bytes>, ReadError> {
+        let mut records = Vec::new();
+        for at in self.index.find(topic, key, most, from_ms, until_ms).await? {
+            // What is not readable yet, or deleted already, is not there.
+            records.extend(self.record_at(at).await?);
+        }
+        Ok(records)
+    }
+
+    /// Store time (Unix milliseconds) and place of the newest message that is found by its keys; zeros if there is none.
+    #[must_use]
+    pub fn newest_indexed(&self) -> (i64, PhysicalOffset) {
+        self.index.newest()
+    }
+
     /// The queue offset of the message nearest to a store time (Unix milliseconds), inside the queue's bounds; 0 for a queue that
     /// does not exist.
     ///

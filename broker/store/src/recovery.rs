@@ -6,11 +6,12 @@
 //! is not known are written once more and synced, because a page cache may hold what a failed sync did not store.
 use crate::checkpoint::{Checkpoint, Claims, Ends};
 use crate::commit_log::{CommitLog, NextOffsets, cut, kept, sync_names};
-use crate::config::{DamagePolicy, StoreConfig};
+use crate::config::{DamagePolicy, IndexConfig, StoreConfig};
 use crate::consume_queues::ConsumeQueues;
 use crate::error::StoreError;
 use crate::flush::FlushMark;
-use crate::layout;
+use crate::index::Index;
+use crate::layout::{self, IndexSizes};
 use crate::log_scan::{LogScan, first_record, look_behind};
 use crate::poison::Poison;
 use crate::segment::Segment;
@@ -31,6 +32,7 @@ pub struct UnrecoveredStore {
     lock: File,
     segments: Vec<Arc<Segment>>,
     queues: ConsumeQueues,
+    index: Index,
     checkpoint: Checkpoint,
     is_clean: bool,
 }
@@ -89,7 +91,8 @@ impl UnrecoveredStore {
         let queues = ConsumeQueues::load(queue_root, config.consume_queue_file_bytes(), is_clean)?;
         let checkpoint =
             Checkpoint::open(&config.root).await.map_err(failed("open the checkpoint in", &config.root))?;
-        Ok(UnrecoveredStore { config, lock, segments, queues, checkpoint, is_clean })
+        let index = open_index(&config, is_clean, checkpoint.claims()).await?;
+        Ok(UnrecoveredStore { config, lock, segments, queues, index, checkpoint, is_clean })
     }
 
     /// Makes log and queues agree.
@@ -109,10 +112,13 @@ impl UnrecoveredStore {
         let kept = self.settle_log(&scan, &report, claims).await?;
         let synced = self.queues.sync(|_| true).await;
         synced.map_err(|(path, source)| StoreError::Io { action: "sync", path, source })?;
+        let synced = self.index.sync().await;
+        synced.map_err(|(path, source)| StoreError::Io { action: "sync", path, source })?;
         let mark = FlushMark { end: scan.end, store_timestamp: scan.store_timestamp.unwrap_or(0) };
         let claims = Claims {
             log_timestamp: mark.store_timestamp,
             queue_timestamp: mark.store_timestamp,
+            index_timestamp: self.index.newest().0,
             confirm: scan.last_record.map_or(claims.confirm.clamp(0, scan.end.0), |last| last.0),
             ends: Some(Ends { synced: scan.end, queues: scan.end }),
             ..claims
@@ -130,8 +136,8 @@ impl UnrecoveredStore {
         let poison = Arc::new(Poison::new());
         let (dir, size) = (self.config.commit_log_dir(), self.config.segment_size);
         let log = CommitLog::new(dir, size, segments, mark, next, Arc::clone(&poison));
-        let (config, queues, checkpoint, lock) = (self.config, self.queues, self.checkpoint, self.lock);
-        let store = Store::new(Recovered { config, log, queues, poison, checkpoint, mark, report, lock });
+        let UnrecoveredStore { config, queues, index, checkpoint, lock, .. } = self;
+        let store = Store::new(Recovered { config, log, queues, index, poison, checkpoint, mark, report, lock });
         store.check_invariants();
         store
     }
@@ -143,41 +149,50 @@ impl UnrecoveredStore {
             for queue in self.queues.all() {
                 queue.reset().map_err(failed("clear", self.queues.root()))?;
             }
+            self.keep_keys_below(PhysicalOffset::ZERO).await?;
             return Ok((LogScan::empty(), false));
         }
         let first = match claims.ends {
             Some(ends) => self.segment_of(ends.synced.min(ends.queues)),
             None => {
-                self.keep_queues_below(PhysicalOffset(i64::MAX)).await?;
+                self.keep_entries_below(PhysicalOffset(i64::MAX)).await?;
                 self.segment_by_apache(claims).await?
             }
         };
+        let first = first.min(self.segment_without_keys(claims));
         // A segment without one good record says nothing about the end of the one before it.
         for first in (0..=first).rev() {
-            self.keep_queues_below(self.segments[first].start()).await?;
+            self.keep_entries_below(self.segments[first].start()).await?;
             let is_lost = first > 0 && self.queues.all().iter().all(|queue| queue.bounds().1.0 == 0);
             if is_lost {
                 break;
             }
             let may_close_gaps = first == 0;
-            match LogScan::walk(&self.segments[first..], &self.queues, &self.config, may_close_gaps).await? {
+            match LogScan::walk(&self.segments[first..], (&self.queues, &self.index), &self.config, may_close_gaps)
+                .await?
+            {
                 Some(scan) if scan.records > 0 || first == 0 => return Ok((scan, false)),
                 Some(_) => {}
                 None => break,
             }
         }
         tracing::warn!("queue entries are missing, consume queues are rebuilt from the whole log");
-        self.keep_queues_below(log_min).await?;
-        let scan = LogScan::walk(&self.segments, &self.queues, &self.config, true).await?;
+        self.keep_entries_below(log_min).await?;
+        let scan = LogScan::walk(&self.segments, (&self.queues, &self.index), &self.config, true).await?;
         Ok((scan.expect("gaps were closed"), true))
     }
 
-    async fn keep_queues_below(&self, limit: PhysicalOffset) -> Result<(), StoreError> {
+    async fn keep_entries_below(&self, limit: PhysicalOffset) -> Result<(), StoreError> {
         let log_min = self.log_min();
         for queue in self.queues.all() {
             queue.keep_below(limit, log_min).await.map_err(failed("cut a queue in", self.queues.root()))?;
         }
-        Ok(())
+        self.keep_keys_below(limit).await
+    }
+
+    async fn keep_keys_below(&self, limit: PhysicalOffset) -> Result<(), StoreError> {
+        let kept = self.index.keep_below(limit).await;
+        kept.map_err(|(path, source)| StoreError::Io { action: "cut the index", path, source })
     }
 
     /// Whether what the scan found may be the end of the log, and what is dropped behind it.
@@ -257,6 +272,15 @@ impl UnrecoveredStore {
         self.segments.partition_point(|segment| segment.start() < end).saturating_sub(1)
     }
 
+    /// The first segment that has messages which the index does not know.
+    fn segment_without_keys(&self, claims: Claims) -> usize {
+        let (_, indexed) = self.index.newest();
+        let is_gone = indexed == PhysicalOffset::ZERO && claims.index_timestamp > 0;
+        // The index of an Apache broker that has crashed ends anywhere.
+        let is_behind = claims.ends.is_none() && !self.is_clean;
+        if self.config.index.is_some() && (is_gone || is_behind) { self.segment_of(indexed) } else { usize::MAX }
+    }
+
     /// Where Apache's broker would begin: the last segment whose first record is good and, after a crash, is safely older than
     /// the checkpoint; after an orderly stop, is in the queues.
     async fn segment_by_apache(&self, claims: Claims) -> Result<usize, StoreError> {
@@ -270,6 +294,17 @@ impl UnrecoveredStore {
         }
         Ok(0)
     }
+}
+
+async fn open_index(config: &StoreConfig, is_clean: bool, claims: Claims) -> Result<Index, StoreError> {
+    let Some(IndexConfig { hash_slots: slots, entries }) = config.index else { return Ok(Index::disabled()) };
+    let dir = config.root.join(layout::INDEX_DIR);
+    rt::fs::create_dir_durably(&dir).await.map_err(failed("create", &dir))?;
+    // Of Apache's files nothing is known after a crash, but links between entries tell which of them are whole.
+    let synced =
+        claims.ends.filter(|_| !is_clean).map_or(PhysicalOffset(i64::MAX), |ends| ends.synced.min(ends.queues));
+    let opened = Index::open(dir, IndexSizes { slots, entries }, is_clean, synced).await;
+    opened.map_err(|(path, source)| StoreError::Io { action: "open an index file", path, source })
 }
 
 /// Writes what the page cache holds once more, so that the next sync covers it.

@@ -122,6 +122,8 @@ impl Store {
             let kept = queue.keep_below(to, min).await;
             kept.map_err(|source| self.poison.set("cut a queue in", self.queues.root(), source))?;
         }
+        let kept = self.index.keep_below(to).await;
+        kept.map_err(|(path, source)| self.poison.set("cut the index", &path, source))?;
         let keep = self.cut_segments(to).await?;
         let boundary = self.boundary_below(to);
         let mark = FlushMark { end: boundary, store_timestamp: self.dispatched_mark().store_timestamp };

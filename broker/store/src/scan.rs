@@ -7,6 +7,7 @@ use protocol::message::TransactionType;
 use protocol::message::property;
 use protocol::message::record::{PEEK_BYTES, Peeked, RecordView, peek};
 use protocol::{PhysicalOffset, QueueOffset, RecordError, SysFlag};
+use std::borrow::Cow;
 
 /// Smallest unit that a power loss keeps or loses as a whole.
 const SECTOR: i64 = 512;
@@ -69,6 +70,16 @@ impl Facts<'_> {
     /// Whether the record has a place in its queue: a half message and a rollback have none.
     pub(crate) fn is_queued(&self) -> bool {
         is_queued(self.record.sys_flag())
+    }
+
+    /// Whether it ends a transaction without a message.
+    pub(crate) fn is_rollback(&self) -> bool {
+        self.record.sys_flag().transaction() == TransactionType::Rollback
+    }
+
+    /// The key that no other message has, and the keys that its producer gave it.
+    pub(crate) fn keys(&self) -> [Option<Cow<'_, str>>; 2] {
+        [property::UNIQUE_KEY, property::KEYS].map(|name| self.record.property(name).map(String::from_utf8_lossy))
     }
 
     /// Hash of the tag; for a delayed message the time of its delivery.

@@ -6,6 +6,7 @@ use crate::consume_queues::ConsumeQueues;
 use crate::dispatch::{Arrivals, Dispatcher};
 use crate::error::StoreError;
 use crate::flush::{FlushMark, LogFlusher, QueueFlusher};
+use crate::index::Index;
 use crate::layout;
 use crate::poison::{Poison, PoisonCause};
 use crate::recovery::RecoveryReport;
@@ -21,6 +22,7 @@ pub struct Store {
     pub(crate) config: StoreConfig,
     pub(crate) log: CommitLog,
     pub(crate) queues: ConsumeQueues,
+    pub(crate) index: Index,
     pub(crate) poison: Arc<Poison>,
     /// What may be dispatched, read and replicated.
     pub(crate) readable: watch::Sender<PhysicalOffset>,
@@ -42,6 +44,7 @@ pub(crate) struct Recovered {
     pub(crate) config: StoreConfig,
     pub(crate) log: CommitLog,
     pub(crate) queues: ConsumeQueues,
+    pub(crate) index: Index,
     pub(crate) poison: Arc<Poison>,
     pub(crate) checkpoint: Checkpoint,
     pub(crate) mark: FlushMark,
@@ -68,6 +71,7 @@ impl Store {
             config: parts.config,
             log: parts.log,
             queues: parts.queues,
+            index: parts.index,
             poison: parts.poison,
             readable: watch::Sender::new(mark.end),
             dispatcher: rt::sync::Mutex::new(Dispatcher::at(mark)),

@@ -9,7 +9,13 @@ pub fn crc32(bytes: &[u8]) -> u32 {
 /// Java's `String.hashCode`: over UTF-16 units, wrapping.
 #[must_use]
 pub fn hash_code(text: &str) -> i32 {
-    text.encode_utf16().fold(0_i32, |hash, unit| hash.wrapping_mul(31).wrapping_add(i32::from(unit)))
+    hash_code_after(0, text)
+}
+
+/// [`hash_code`] of a text that begins with one whose hash is `before`, and goes on with this one.
+#[must_use]
+pub fn hash_code_after(before: i32, text: &str) -> i32 {
+    text.encode_utf16().fold(before, |hash, unit| hash.wrapping_mul(31).wrapping_add(i32::from(unit)))
 }
 
 /// What a consume queue entry holds for a message with these tags: the hash of the whole text; 0 for none.

@@ -1,6 +1,6 @@
 //! What a crash leaves: process crash, power loss, failed syncs, full disks, at any moment.
 use crate::support::{
-    ROOT, SECOND, TOPIC, body, config, for_seeds, get, message, open, read_all, seeded, started, view,
+    ROOT, SECOND, TOPIC, body, check_keys, config, for_seeds, get, message, open, read_all, seeded, started, view,
 };
 use rt::sync::CancellationToken;
 use rt::time::{Duration, sleep};
@@ -65,11 +65,13 @@ async fn recovered(node: NodeId, mode: FlushMode) -> BTreeMap<(i32, i64), Vec<u8
     let task = rt::world::spawn_on(node, async move {
         let store = open(config(mode)).await.unwrap();
         let first = view(&store).await;
+        check_keys(&store).await;
         drop(store);
         // Recovery is idempotent.
         let again = open(config(mode)).await.unwrap();
         assert_eq!(view(&again).await, first);
         assert!(again.recovery_report().dropped.is_none(), "the first recovery has cut the tail");
+        check_keys(&again).await;
         first.1
     });
     let queues = task.await.unwrap();

@@ -9,11 +9,11 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use store::{DamagePolicy, GetRequest, GetStatus, NewMessage, Store, StoreConfig, TagFilter};
+use store::{DamagePolicy, GetRequest, GetStatus, IndexConfig, NewMessage, Store, StoreConfig, TagFilter};
 
-type Files = BTreeMap<PathBuf, Vec<u8>>;
+pub type Files = BTreeMap<PathBuf, Vec<u8>>;
 
-const ROOT: &str = "/golden";
+pub const ROOT: &str = "/golden";
 
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/golden/store").join(name)
@@ -31,7 +31,7 @@ fn unzipped(path: &Path) -> Vec<u8> {
 }
 
 /// All files of a fixture store, by path below the root, unpacked.
-fn files(name: &str) -> Files {
+pub fn files(name: &str) -> Files {
     fn walk(dir: &Path, root: &Path, out: &mut Files) {
         for entry in std::fs::read_dir(dir).unwrap() {
             let path = entry.unwrap().path();
@@ -46,25 +46,26 @@ fn files(name: &str) -> Files {
     let mut out = Files::new();
     walk(&fixture(name), &fixture(name), &mut out);
     out.retain(|path, _| {
-        ["commitlog", "consumequeue", "checkpoint", "abort", "lock"].iter().any(|part| path.starts_with(part))
+        ["commitlog", "consumequeue", "index", "checkpoint", "abort", "lock"].iter().any(|part| path.starts_with(part))
     });
     out
 }
 
-fn manifest(name: &str) -> Value {
+pub fn manifest(name: &str) -> Value {
     let plain = fixture(&format!("{name}.manifest.json"));
     let path = if plain.exists() { plain } else { fixture(&format!("{name}.manifest.json.gz")) };
     serde_json::from_slice(&unzipped(&path)).unwrap()
 }
 
-fn plant(files: &Files) {
+pub fn plant(files: &Files) {
     for (path, bytes) in files {
         disk::write_file(NodeId::WORLD, Path::new(ROOT).join(path), bytes).unwrap();
     }
 }
 
-fn config() -> StoreConfig {
-    StoreConfig { segment_size: 262_144, consume_queue_file_size: 400, ..StoreConfig::new(ROOT) }
+pub fn config() -> StoreConfig {
+    let index = Some(IndexConfig { hash_slots: 50, entries: 100 });
+    StoreConfig { segment_size: 262_144, consume_queue_file_size: 400, index, ..StoreConfig::new(ROOT) }
 }
 
 fn planted(path: impl AsRef<Path>) -> Vec<u8> {

@@ -6,6 +6,7 @@
 mod crash;
 mod damage;
 mod golden;
+mod golden_index;
 mod model;
 mod reading;
 mod replica;

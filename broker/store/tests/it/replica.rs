@@ -1,5 +1,5 @@
 //! The raw log of a slave: contiguous, whole, and cut for good.
-use crate::support::{SECOND, body, config, for_seeds, get, message, open, read_all, started, view};
+use crate::support::{SECOND, body, check_keys, config, for_seeds, get, message, open, read_all, started, view};
 use protocol::PhysicalOffset;
 use rt::sync::CancellationToken;
 use rt::time::sleep;
@@ -75,7 +75,7 @@ fn gap_and_overlap_are_refused() {
 fn empty_slave_begins_with_the_last_segment_of_its_master() {
     for_seeds(3, |node| async move {
         let task = rt::world::spawn_on(node, async {
-            let master = filled(60).await;
+            let master = filled(66).await;
             let slave = started(slave_config()).await;
             let start = master.last_segment_start();
             assert!(start.0 > 0);
@@ -92,6 +92,7 @@ fn empty_slave_begins_with_the_last_segment_of_its_master() {
                     continue;
                 }
                 assert_eq!(store.log_min(), start);
+                check_keys(&store).await;
                 for queue_id in 0..3 {
                     let (min, max) = store.queue_bounds("Orders", queue_id).unwrap();
                     assert!(min.0 > 0);
@@ -163,6 +164,7 @@ fn truncated_log_goes_on_and_equals_one_that_never_was_longer() {
                 copy(&master, &slave, 100).await;
                 sleep(SECOND).await;
                 assert_eq!(view(&slave).await, view(&master).await);
+                check_keys(&slave).await;
             }
             assert!(matches!(slave.truncate_to(end + 1).await, Err(ReplicaError::TruncateRange { .. })));
         });

@@ -6,7 +6,7 @@ use rt::sync::CancellationToken;
 use rt::world::{NodeId, WorldConfig};
 use std::sync::Arc;
 use store::{
-    FlushMode, GetOutcome, GetRequest, GetStatus, NewMessage, Store, StoreConfig, StoreError, TagFilter,
+    FlushMode, GetOutcome, GetRequest, GetStatus, IndexConfig, NewMessage, Store, StoreConfig, StoreError, TagFilter,
     UnrecoveredStore,
 };
 
@@ -16,7 +16,8 @@ pub const SECOND: rt::time::Duration = rt::time::Duration::from_secs(1);
 
 /// Segments of 4 KiB, queue files of 20 entries.
 pub fn config(flush_mode: FlushMode) -> StoreConfig {
-    StoreConfig { segment_size: 4096, consume_queue_file_size: 400, flush_mode, ..StoreConfig::new(ROOT) }
+    let index = Some(IndexConfig { hash_slots: 10, entries: 50 });
+    StoreConfig { segment_size: 4096, consume_queue_file_size: 400, index, flush_mode, ..StoreConfig::new(ROOT) }
 }
 
 pub async fn open(config: StoreConfig) -> Result<Arc<Store>, StoreError> {
@@ -31,6 +32,7 @@ pub async fn started(config: StoreConfig) -> Arc<Store> {
 }
 
 pub fn message(queue_id: i32, body: impl Into<Bytes>) -> NewMessage {
+    let body = body.into();
     NewMessage {
         topic: TOPIC.to_owned(),
         queue_id,
@@ -41,8 +43,25 @@ pub fn message(queue_id: i32, body: impl Into<Bytes>) -> NewMessage {
         store_host: "10.0.0.1:10911".parse().unwrap(),
         reconsume_times: 0,
         prepared_transaction_offset: 0,
-        properties: "TAGS\u{1}tag\u{2}".to_owned(),
-        body: body.into(),
+        properties: format!("TAGS\u{1}tag\u{2}KEYS\u{1}{}\u{2}", key_of(&body)),
+        body,
+    }
+}
+
+/// The key of a message: what its body says up to the first `;`.
+pub fn key_of(body: &[u8]) -> String {
+    let key = body.split(|byte| *byte == b';').next().unwrap_or_default();
+    String::from_utf8_lossy(&key[..key.len().min(20)]).into_owned()
+}
+
+/// Demands that each message that the queues show is found by its key.
+pub async fn check_keys(store: &Store) {
+    for queue_id in 0..4 {
+        for body in read_all(store, queue_id).await {
+            let found = store.records_by_key(TOPIC, &key_of(&body), 1_000, 0, i64::MAX).await.unwrap();
+            let is_it = |record: &Bytes| RecordView::parse(record).unwrap().body() == body;
+            assert!(found.iter().any(is_it), "queue {queue_id}: {} is not found by its key", key_of(&body));
+        }
     }
 }
 
