@@ -9,7 +9,7 @@ use server::{BrokerRole, ClusterConfig, ServerConfig, Timing};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
-use store::{DamagePolicy, FlushMode, StoreConfig};
+use store::{DamagePolicy, FlushMode, IndexConfig, StoreConfig};
 
 /// Apache's levels.
 const DELAY_LEVELS: &str = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h";
@@ -297,6 +297,18 @@ fn timing(reader: &Reader<'_>) -> Result<Timing, ConfigError> {
     })
 }
 
+/// `messageIndexEnable`, `maxHashSlotNum`, `maxIndexNum`.
+fn index(reader: &Reader<'_>, standard: Option<IndexConfig>) -> Result<Option<IndexConfig>, ConfigError> {
+    let standard = standard.expect("the standard store has an index");
+    let number = |key, absent: u32| {
+        let value = reader.number(key, i64::from(absent), 2..=i64::from(i32::MAX), "a number, 2 or more")?;
+        Ok(u32::try_from(value).expect("in range"))
+    };
+    let hash_slots = number("maxHashSlotNum", standard.hash_slots)?;
+    let entries = number("maxIndexNum", standard.entries)?;
+    Ok(reader.flag("messageIndexEnable", true)?.then_some(IndexConfig { hash_slots, entries }))
+}
+
 fn store(
     reader: &Reader<'_>,
     root: &std::path::Path,
@@ -342,6 +354,7 @@ fn store(
         max_transfer_bytes_disk: count("maxTransferBytesOnMessageInDisk", standard.max_transfer_bytes_disk)?,
         max_transfer_count_disk: count("maxTransferCountOnMessageInDisk", standard.max_transfer_count_disk)?,
         max_filter_bytes: count("maxFilterMessageSize", standard.max_filter_bytes)?,
+        index: index(reader, standard.index)?,
         damage: reader.one_of("hotfireDamagedLog", &policies, standard.damage, "REFUSE or DROP_TAIL")?,
         ..standard
     })

@@ -48,6 +48,8 @@ pub fn broker(cluster: &Cluster, node: &str, name_servers: &[String], addresses:
         ("namesrvAddr", name_servers.join(";")),
         ("storePathRootDir", STORE.to_owned()),
         ("mappedFileSizeCommitLog", (cluster.segment_kib * 1024).to_string()),
+        ("maxHashSlotNum", "100".to_owned()),
+        ("maxIndexNum", "1000".to_owned()),
         ("mappedFileSizeConsumeQueue", "2000".to_owned()),
         ("autoCreateTopicEnable", "false".to_owned()),
         ("slaveReadEnable", cluster.slave_read.to_string()),
@@ -118,6 +120,8 @@ mod tests {
         namesrvAddr=10.0.0.1:9876
         storePathRootDir=/data/store
         mappedFileSizeCommitLog=65536
+        maxHashSlotNum=100
+        maxIndexNum=1000
         mappedFileSizeConsumeQueue=2000
         autoCreateTopicEnable=false
         slaveReadEnable=true

@@ -4,7 +4,7 @@ use crate::dispatch::Call;
 use crate::refusal::Refusal;
 use protocol::body::{DataVersion, KvTable};
 use protocol::frame::Command;
-use protocol::header::{GetBrokerConfigResponse, ViewMessageRequest};
+use protocol::header::{GetBrokerConfigResponse, QueryMessageRequest, QueryMessageResponse, ViewMessageRequest};
 use protocol::{VERSION, version_name};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -125,6 +125,25 @@ pub(crate) async fn view_message(broker: &Broker, call: &Call) -> Result<Command
     let header: ViewMessageRequest = call.request.header()?;
     let record = broker.store.record_at(header.offset).await?.ok_or(Refusal::NoMessageToView(header.offset.get()))?;
     Ok(call.ok().with_body(record))
+}
+
+/// The most messages that one query gives (`maxMsgsNumBatch`), and that one for a unique key does (`defaultQueryMaxNum`).
+const QUERY_MAX: i32 = 64;
+const UNIQUE_QUERY_MAX: i32 = 32;
+
+/// QUERY_MESSAGE: records whose keys have the hash of the one asked for, newest first; the client compares the keys.
+pub(crate) async fn query_message(broker: &Broker, call: &Call) -> Result<Command, Refusal> {
+    let header: QueryMessageRequest = call.request.header()?;
+    let most = if header.unique_key == Some(true) { UNIQUE_QUERY_MAX } else { header.max_num.clamp(0, QUERY_MAX) };
+    let most = usize::try_from(most).expect("clamped");
+    let (from, until) = (header.begin_timestamp, header.end_timestamp);
+    let records = broker.store.records_by_key(&header.topic, &header.key, most, from, until).await?;
+    if records.is_empty() {
+        return Err(Refusal::NoMessageOfKey);
+    }
+    let (index_last_update_timestamp, index_last_update_phyoffset) = broker.store.newest_indexed();
+    let answer = QueryMessageResponse { index_last_update_timestamp, index_last_update_phyoffset };
+    Ok(call.ok().with_header(&answer).with_body(records.concat()))
 }
 
 /// LOG_DIGEST: a slave compares its log with this one, or a master that returns its own. A master that is not whole says nothing: its

@@ -124,6 +124,7 @@ async fn serve(broker: &Arc<Broker>, call: &Call) -> Result<Command, Refusal> {
         C::GetBrokerRuntimeInfo => admin::runtime_info(broker, call).await,
         C::GetBrokerConfig => admin::broker_config(broker, call),
         C::GetBrokerHaStatus => admin::ha_status(broker, call),
+        C::QueryMessage => admin::query_message(broker, call).await,
         C::ViewMessageById => admin::view_message(broker, call).await,
         C::LogDigest => admin::log_digest(broker, call).await,
         C::ReadLog => admin::read_log(broker, call).await,

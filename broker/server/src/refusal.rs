@@ -79,6 +79,8 @@ pub(crate) enum Refusal {
     NoMessageAt(i64),
     #[error("can not find message by the offset, {0}")]
     NoMessageToView(i64),
+    #[error("can not find message, maybe time range not correct")]
+    NoMessageOfKey,
     #[error("{0}")]
     PutFailed(&'static str),
 

@@ -82,7 +82,7 @@ fn refusal_code(refusal: &Refusal) -> Option<ResponseCode> {
         R::Filter(_) => ResponseCode::SubscriptionParseFailed,
         R::NoGroupInfo | R::NoSubscription => ResponseCode::SubscriptionNotExist,
         R::OldSubscription => ResponseCode::SubscriptionNotLatest,
-        R::NoOffsetNoZero | R::NoOffset => ResponseCode::QueryNotFound,
+        R::NoOffsetNoZero | R::NoOffset | R::NoMessageOfKey => ResponseCode::QueryNotFound,
         R::GroupOffline(_) => ResponseCode::ConsumerNotOnline,
         R::Header(_)
         | R::Body(_)

@@ -33,6 +33,7 @@ fn a_wrong_value_is_named_with_its_key_and_line() {
     refuse("namesrvAddr=here", "namesrvAddr=here (line 1): expected host:port, several separated by ;");
     refuse("messageDelayLevel=1s 2x", "messageDelayLevel=1s 2x (line 1): expected delays such as 1s 5m 2h");
     refuse("brokerIP1=host", "brokerIP1=host (line 1): expected an IP address");
+    refuse("maxIndexNum=1", "maxIndexNum=1 (line 1): expected a number, 2 or more");
     refuse("brokerName=a b", "brokerName=a b (line 1): expected letters, digits, - _ % |, at most 100");
     refuse("\nenableControllerMode = true", "enableControllerMode=true (line 2): not built");
     refuse("listenPort=65535", "listenPort=65535 (line 1): expected a port below 65535, or haListenPort as well");
@@ -110,12 +111,15 @@ fn the_dump_lists_every_setting_in_force() {
     mappedFileSizeCommitLog=1073741824
     mappedFileSizeConsumeQueue=6000000
     maxFilterMessageSize=16000
+    maxHashSlotNum=5000000
+    maxIndexNum=20000000
     maxMessageSize=4194304
     maxTransferBytesOnMessageInDisk=65536
     maxTransferBytesOnMessageInMemory=262144
     maxTransferCountOnMessageInDisk=8
     maxTransferCountOnMessageInMemory=32
     messageDelayLevel=1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h
+    messageIndexEnable=true
     msgTraceTopicName=RMQ_SYS_TRACE_TOPIC
     namesrvAddr=
     notifyConsumerIdsChangedEnable=true

@@ -37,7 +37,7 @@ fn a_cluster_from_configuration_text_serves_routes_stops_in_order_and_comes_back
         let stop = CancellationToken::new();
         let name_server = world::spawn_on(names, run(Role::NameServer, Config::default(), stop.clone()));
         let text = format!(
-            "brokerName=b\nnamesrvAddr={names_at}\nstorePathRootDir=/store\nmappedFileSizeCommitLog=1048576\nflushDiskType=SYNC_FLUSH\n"
+            "brokerName=b\nnamesrvAddr={names_at}\nstorePathRootDir=/store\nmappedFileSizeCommitLog=1048576\nmaxHashSlotNum=100\nmaxIndexNum=1000\nflushDiskType=SYNC_FLUSH\n"
         );
         let config = Config::parse(&text).expect("well-formed");
         let client = Client::new(ClientConfig::standard(), None, &stop);
@@ -78,6 +78,8 @@ fn a_taken_port_ends_the_run_with_one_clear_line() {
                 .with("brokerIP1", &world::ip(node).to_string())
                 .with("storePathRootDir", root)
                 .with("mappedFileSizeCommitLog", "1048576")
+                .with("maxHashSlotNum", "100")
+                .with("maxIndexNum", "1000")
         };
         let stop = CancellationToken::new();
         let first = world::spawn_on(node, run(Role::Broker, config("/a"), stop.clone()));

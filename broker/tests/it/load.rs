@@ -22,6 +22,8 @@ fn broker_config(names: &str) -> Config {
         .with("namesrvAddr", names)
         .with("storePathRootDir", "/store")
         .with("mappedFileSizeCommitLog", "1048576")
+        .with("maxHashSlotNum", "100")
+        .with("maxIndexNum", "1000")
         .with("flushDiskType", "SYNC_FLUSH")
 }
 

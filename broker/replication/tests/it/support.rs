@@ -8,7 +8,7 @@ use rt::time::{Duration, sleep};
 use rt::world::{NodeId, WorldConfig, add_node, ip, run, spawn_on};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
-use store::{Appended, FlushMode, NewMessage, Store, StoreConfig, UnrecoveredStore};
+use store::{Appended, FlushMode, IndexConfig, NewMessage, Store, StoreConfig, UnrecoveredStore};
 
 pub const SECOND: Duration = Duration::from_secs(1);
 pub const HA_PORT: u16 = 10912;
@@ -19,6 +19,7 @@ pub fn store_config(flush_mode: FlushMode) -> StoreConfig {
     let mut config = StoreConfig::new("/store");
     config.segment_size = SEGMENT;
     config.consume_queue_file_size = 2000;
+    config.index = Some(IndexConfig { hash_slots: 100, entries: 400 });
     config.max_message_size = 16 * 1024;
     config.flush_mode = flush_mode;
     config

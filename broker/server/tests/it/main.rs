@@ -3,6 +3,7 @@
 mod clients;
 mod offsets;
 mod pulls;
+mod queries;
 mod regain;
 mod registration;
 mod sends;

@@ -136,7 +136,7 @@ fn what_only_the_slave_has_returns_with_its_master() {
 
 #[test]
 fn a_master_whose_slave_is_away_serves_reads_only_until_it_is_back_even_if_stopped_meanwhile() {
-    reaching("server.regain.reads_only", || async {
+    reaching_once("server.regain.reads_only_and_shorter", |_| async {
         let mut pack = Pack::start(BrokerRole::SyncMaster, 1).await;
         pack.acknowledged(0..40, 100).await;
         assert_eq!(pack.to_master().commit(0, 40).await, Some(ResponseCode::SubscriptionGroupNotExist));
@@ -151,7 +151,11 @@ fn a_master_whose_slave_is_away_serves_reads_only_until_it_is_back_even_if_stopp
             let master = pack.to_master();
             assert_eq!(master.send(0, "x", &[]).await.response_code(), Some(ResponseCode::ServiceNotAvailable));
             let have = all_bodies(&master).await.len() as i64;
-            assert!(have < 40, "nothing was lost");
+            if have == 40 {
+                // The power loss took nothing: another seed's does.
+                return;
+            }
+            rt::probe!("server.regain.reads_only_and_shorter");
             // Neither a reader that is further, nor what it committed, is set back to an end that may not last.
             let beyond = master.pull(pull_header(40)).await;
             assert_eq!(

@@ -16,7 +16,7 @@ use server::{BrokerRole, BrokerServer, ClusterConfig, ServerConfig, ServerError,
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
-use store::{FlushMode, StoreConfig};
+use store::{FlushMode, IndexConfig, StoreConfig};
 
 pub const SECOND: Duration = Duration::from_secs(1);
 pub const TOPIC: &str = "T";
@@ -167,6 +167,7 @@ pub fn config(ip: IpAddr, broker_id: i64, name_servers: &[String]) -> ServerConf
         flush_mode: FlushMode::Async,
         segment_size: 1 << 20,
         consume_queue_file_size: 20_000,
+        index: Some(IndexConfig { hash_slots: 100, entries: 400 }),
         delay_levels_ms: vec![1000, 5000, 10_000],
         ..StoreConfig::new(&root)
     };

@@ -140,20 +140,6 @@ fn entries_of_a_lost_suffix_are_given_up() {
 }
 
 #[test]
-fn old_files_go_and_the_last_one_stays() {
-    run_test(|| async {
-        let index = opened(true).await;
-        put(&index, 0..100);
-        index.remove_below(PhysicalOffset(5_000)).unwrap();
-        assert!(!find(&index, "unique-10").await.contains(&10));
-        assert!(find(&index, "unique-99").await.contains(&99));
-        index.remove_below(ALL).unwrap();
-        assert_eq!(files().len(), 1);
-        assert!(find(&index, "unique-99").await.contains(&99));
-    });
-}
-
-#[test]
 fn a_name_is_the_time_of_creation_and_rises() {
     assert_eq!(super::file_name(1_795_973_515_713), 20_261_129_173_155_713);
     assert_eq!(super::creation_time(Path::new("/x/20261129173155713")), Some(20_261_129_173_155_713));
