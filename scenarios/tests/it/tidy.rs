@@ -191,8 +191,7 @@ fn broker_code_goes_through_the_seam() {
             assert!(!text.contains(banned), "{} contains {banned}: go through rt", path.display());
         }
         // Tests that need a world say so; the program itself is one source, and only `main` refuses to serve in a world.
-        let may_know =
-            path.ends_with("broker/src/main.rs") || path.components().any(|part| part.as_os_str() == "tests");
+        let may_know = path.ends_with("broker/src/main.rs") || path.ends_with("tests.rs") || is_test;
         assert!(may_know || !text.contains("cfg(madsim)"), "{}: only rt knows the mode of the build", path.display());
     }
 }
