@@ -24,7 +24,10 @@ pub(crate) struct IndexFile {
 
 #[derive(Debug)]
 struct State {
-    table: Table,
+    header: IndexHeader,
+    /// The newest entry of each slot, 0 for none; none once the file is full and synced: then they are read from it. Pages of the table
+    /// that hold nothing cost no memory.
+    newest: Option<Vec<u32>>,
     /// The last entries, which are not in the file yet.
     pending: Vec<u8>,
     /// Pages of the slots that the file does not have yet.
@@ -36,9 +39,7 @@ struct State {
 /// What a file's entries say.
 #[derive(Debug)]
 struct Table {
-    sizes: IndexSizes,
     header: IndexHeader,
-    /// The newest entry of each slot, 0 for none. Pages of it that hold nothing cost no memory.
     newest: Vec<u32>,
 }
 
@@ -56,7 +57,7 @@ impl IndexFile {
         let file = OpenOptions::new().write(true).create(true).truncate(true).open(&path)?;
         file.set_len(sizes.file_bytes())?;
         let header = before.map_or(IndexHeader::EMPTY, |before| before.follower());
-        Ok(IndexFile::of(path, file, Table::new(sizes, header)))
+        Ok(IndexFile::of(path, file, sizes, header, Some(no_slots(sizes))))
     }
 
     /// Opens a file that is what it says, if its header tells the caller so.
@@ -69,15 +70,13 @@ impl IndexFile {
         if !is_trusted(header) {
             return Ok(None);
         }
-        let mut table = Table::new(sizes, header);
+        if header.is_full(sizes) {
+            return Ok(Some(IndexFile::of(path, file, sizes, header, None)));
+        }
         let mut slots = vec![0; sizes.slots_bytes()];
         file.read_exact_at(&mut slots, IndexHeader::BYTES as u64).await?;
-        for (newest, slot) in table.newest.iter_mut().zip(slots.as_chunks::<4>().0) {
-            // A slot that names no entry is an empty one.
-            let number = u32::from_be_bytes(*slot);
-            *newest = if number < header.count { number } else { 0 };
-        }
-        Ok(Some(IndexFile::of(path, file, table)))
+        let newest = slots.as_chunks().0.iter().map(|slot| newest_of(slot, header)).collect();
+        Ok(Some(IndexFile::of(path, file, sizes, header, Some(newest))))
     }
 
     /// Opens a file that a crash may have left: keeps the entries that are whole and name places below `limit`, but for those of the
@@ -87,14 +86,19 @@ impl IndexFile {
         let whole = Table::read(&file, sizes, said, limit).await?;
         let table = Table::read(&file, sizes, said, whole.header.end.min(limit)).await?;
         empty_from(&file, sizes, table.header.count)?;
-        let index = IndexFile::of(path, file, table);
-        index.lock().slots_changed();
+        let index = IndexFile::of(path, file, sizes, table.header, None);
+        index.lock().replace(table);
         Ok(index)
     }
 
-    fn of(path: PathBuf, file: File, table: Table) -> IndexFile {
-        let (sizes, pending, dirty_pages) = (table.sizes, Vec::new(), BTreeSet::new());
-        IndexFile { path, file, sizes, state: Mutex::new(State { table, pending, dirty_pages, is_dirty: true }) }
+    fn of(path: PathBuf, file: File, sizes: IndexSizes, header: IndexHeader, newest: Option<Vec<u32>>) -> IndexFile {
+        let (pending, dirty_pages) = (Vec::new(), BTreeSet::new());
+        IndexFile {
+            path,
+            file,
+            sizes,
+            state: Mutex::new(State { header, newest, pending, dirty_pages, is_dirty: true }),
+        }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -102,7 +106,7 @@ impl IndexFile {
     }
 
     pub(crate) fn header(&self) -> IndexHeader {
-        self.lock().table.header
+        self.lock().header
     }
 
     /// Adds an entry, or returns false because the file is full. Readers see it at once, the disk after
@@ -110,14 +114,15 @@ impl IndexFile {
     pub(crate) fn put(&self, hash: i32, physical: PhysicalOffset, store_ms: i64) -> bool {
         assert!(hash >= 0, "the hash of a key has no sign");
         let mut state = self.lock();
-        let header = state.table.header;
+        let State { header, newest: Some(newest), .. } = &mut *state else { return false };
         if header.is_full(self.sizes) {
             return false;
         }
         let slot = self.sizes.slot_of(hash);
-        let previous = state.table.newest[slot];
+        let previous = newest[slot];
         let entry = IndexEntry { hash, physical, seconds: header.seconds_since_begin(store_ms), previous };
-        state.table.take(slot, entry, store_ms);
+        newest[slot] = header.count;
+        header.take(physical, store_ms, previous == 0);
         state.pending.extend_from_slice(&entry.encode());
         state.dirty_pages.insert((IndexHeader::BYTES + slot * 4) as u64 / PAGE);
         state.is_dirty = true;
@@ -131,9 +136,9 @@ impl IndexFile {
             return Ok(());
         }
         let count = u32::try_from(state.pending.len() / IndexEntry::BYTES).expect("fewer than a file has");
-        let first = state.table.header.count - count;
+        let first = state.header.count - count;
         if first <= 1 {
-            self.file.write_at(&state.table.header.encode(), 0)?;
+            self.file.write_at(&state.header.encode(), 0)?;
         }
         self.file.write_at(&state.pending, self.sizes.entry_position(first))?;
         state.pending.clear();
@@ -148,14 +153,21 @@ impl IndexFile {
             if !state.is_dirty {
                 return Ok(());
             }
-            for page in std::mem::take(&mut state.dirty_pages) {
-                let (position, bytes) = state.table.slots_in(page);
+            let State { header, newest, dirty_pages, is_dirty, .. } = &mut *state;
+            for page in std::mem::take(dirty_pages) {
+                let newest = newest.as_deref().expect("slots change while they are in memory only");
+                let (position, bytes) = slots_in(newest, page);
                 self.file.write_at(&bytes, position)?;
             }
-            self.file.write_at(&state.table.header.encode(), 0)?;
-            state.is_dirty = false;
+            self.file.write_at(&header.encode(), 0)?;
+            *is_dirty = false;
         }
-        self.file.sync_data().await
+        self.file.sync_data().await?;
+        let mut state = self.lock();
+        if state.header.is_full(self.sizes) && !state.is_dirty {
+            state.newest = None;
+        }
+        Ok(())
     }
 
     /// Gives the entries up that name places from `limit` on.
@@ -167,18 +179,25 @@ impl IndexFile {
         }
         let table = Table::read(&self.file, self.sizes, said, limit).await?;
         empty_from(&self.file, self.sizes, table.header.count)?;
-        let mut state = self.lock();
-        state.table = table;
-        state.slots_changed();
+        self.lock().replace(table);
         Ok(())
     }
 
     /// Places of messages that have the wanted hash and time, newest first, until `found` has `most` of them. A hash is no key: what
     /// is there must be looked at.
     pub(crate) async fn find(&self, wanted: Wanted, most: usize, found: &mut Vec<PhysicalOffset>) -> io::Result<()> {
-        let (mut number, header) = {
+        let slot = self.sizes.slot_of(wanted.hash);
+        let (newest, header) = {
             let state = self.lock();
-            (state.table.newest[self.sizes.slot_of(wanted.hash)], state.table.header)
+            (state.newest.as_ref().map(|newest| newest[slot]), state.header)
+        };
+        let mut number = match newest {
+            Some(number) => number,
+            None => {
+                let mut bytes = [0; 4];
+                self.file.read_exact_at(&mut bytes, (IndexHeader::BYTES + slot * 4) as u64).await?;
+                newest_of(&bytes, header)
+            }
         };
         while number > 0 && found.len() < most {
             let entry = self.entry(number).await?;
@@ -203,7 +222,7 @@ impl IndexFile {
         {
             let state = self.lock();
             let pending = u32::try_from(state.pending.len() / IndexEntry::BYTES).expect("fewer than a file has");
-            let written = state.table.header.count - pending;
+            let written = state.header.count - pending;
             if let Some(place) = number.checked_sub(written) {
                 let start = place as usize * IndexEntry::BYTES;
                 bytes.copy_from_slice(&state.pending[start..start + IndexEntry::BYTES]);
@@ -220,16 +239,38 @@ impl IndexFile {
 }
 
 impl State {
-    fn slots_changed(&mut self) {
-        let end = (IndexHeader::BYTES + self.table.newest.len() * 4) as u64;
+    /// What was read anew from the entries is not what the file's slots say.
+    fn replace(&mut self, table: Table) {
+        let end = (IndexHeader::BYTES + table.newest.len() * 4) as u64;
+        (self.header, self.newest) = (table.header, Some(table.newest));
         self.dirty_pages = (0..=(end - 1) / PAGE).collect();
         self.is_dirty = true;
     }
 }
 
+fn no_slots(sizes: IndexSizes) -> Vec<u32> {
+    vec![0; sizes.slots as usize]
+}
+
+/// A slot that names no entry of the file is an empty one.
+fn newest_of(slot: &[u8; 4], header: IndexHeader) -> u32 {
+    let number = u32::from_be_bytes(*slot);
+    if number < header.count { number } else { 0 }
+}
+
+/// The part of a page of the file that is slots, and where it begins.
+fn slots_in(newest: &[u32], page: u64) -> (u64, Vec<u8>) {
+    let slots_end = (IndexHeader::BYTES + newest.len() * 4) as u64;
+    let (start, end) = ((page * PAGE).max(IndexHeader::BYTES as u64), ((page + 1) * PAGE).min(slots_end));
+    let slot_at =
+        |position: u64| (usize::try_from(position).expect("a file of 2 GiB at most") - IndexHeader::BYTES) / 4;
+    let slots = &newest[slot_at(start)..slot_at(end)];
+    (start, slots.iter().flat_map(|number| number.to_be_bytes()).collect())
+}
+
 impl Table {
     fn new(sizes: IndexSizes, header: IndexHeader) -> Table {
-        Table { sizes, header, newest: vec![0; sizes.slots as usize] }
+        Table { header, newest: no_slots(sizes) }
     }
 
     /// The table of the entries that are whole, up to the first that is not or names a place from `limit` on.
@@ -260,15 +301,6 @@ impl Table {
         let number = self.header.count;
         self.header.take(entry.physical, store_ms, self.newest[slot] == 0);
         self.newest[slot] = number;
-    }
-
-    /// The part of a page of the file that is slots, and where it begins.
-    fn slots_in(&self, page: u64) -> (u64, Vec<u8>) {
-        let slots_end = (IndexHeader::BYTES + self.newest.len() * 4) as u64;
-        let (start, end) = ((page * PAGE).max(IndexHeader::BYTES as u64), ((page + 1) * PAGE).min(slots_end));
-        let slot_at = |position: u64| usize::try_from(position).expect("a file of 2 GiB at most") - IndexHeader::BYTES;
-        let slots = &self.newest[slot_at(start) / 4..slot_at(end) / 4];
-        (start, slots.iter().flat_map(|number| number.to_be_bytes()).collect())
     }
 }
 

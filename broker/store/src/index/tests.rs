@@ -63,6 +63,8 @@ fn each_key_is_found_over_several_files_before_and_after_a_restart() {
         put(&index, 0..99);
         check(&index, 100).await;
         index.sync().await.unwrap();
+        // The slots of full files are read from the disk from now on.
+        check(&index, 100).await;
         for is_clean in [true, false] {
             let index = opened(is_clean).await;
             put(&index, 0..100);
