@@ -32,7 +32,12 @@ fn fewer_nodes(plan: &Plan) -> Vec<Plan> {
     if let Some((_, others @ [_, ..])) = cluster.slaves.split_last() {
         with_cluster(Cluster { slaves: others.to_vec(), ..cluster.clone() });
     }
-    for (master, slaves) in cluster.slaves.iter().enumerate().filter(|(_, slaves)| **slaves > 0) {
+    // A master that waits for copies takes no message without them.
+    let needed = match cluster.replication {
+        Replication::Sync { in_sync_replicas } => in_sync_replicas.saturating_sub(1),
+        Replication::Async => 0,
+    };
+    for (master, slaves) in cluster.slaves.iter().enumerate().filter(|(_, slaves)| **slaves > needed) {
         let mut fewer = cluster.clone();
         fewer.slaves[master] = slaves - 1;
         with_cluster(fewer);
@@ -146,7 +151,7 @@ mod tests {
     use super::{nodes, simpler};
     use crate::draw;
     use crate::kinds::has_kinds;
-    use crate::plan::Plan;
+    use crate::plan::{Plan, Replication};
     use proptest::strategy::Strategy;
 
     fn drawn(seed: u64) -> Plan {
@@ -175,6 +180,16 @@ mod tests {
                 }
                 assert_eq!((plan.cluster.slaves.as_slice(), plan.cluster.name_servers), ([0].as_slice(), 1));
                 assert!(!has_kinds(&plan), "{plan:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_simpler_plan_takes_the_copies_that_its_answers_wait_for() {
+        for seed in 0..50 {
+            for plan in simpler(&drawn(seed)) {
+                let is_served = plan.cluster.slaves.iter().all(|slaves| *slaves > 0);
+                assert!(is_served || plan.cluster.replication == Replication::Async, "{plan:?}");
             }
         }
     }
