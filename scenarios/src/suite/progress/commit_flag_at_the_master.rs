@@ -38,10 +38,10 @@ fn judge(plan: &Plan, evidence: &Evidence) -> Result<(), Breach> {
     for queue in reading.queues() {
         for (at, offset) in reading.shown(MASTER, queue).iter().filter(|(at, _)| *at < outage.from) {
             let long_ago = at.saturating_sub(TRAILS_MAX);
-            // What was consumed since the last message came the next pull will tell, which leaves with the next one.
-            let last =
-                reading.of_queue(queue).filter(|delivery| delivery.at <= long_ago).map(|delivery| delivery.offset);
-            let consumed = reading.reached(queue, long_ago, None).min(last.max().unwrap_or(0));
+            // A pull leaves when the one before it comes back with messages, and tells what was consumed by then.
+            let deliveries = reading.of_queue(queue).map(|delivery| delivery.at).filter(|at| *at <= long_ago);
+            let left = deliveries.max().unwrap_or_default().saturating_sub(Duration::from_nanos(1));
+            let consumed = reading.reached(queue, left, None);
             if *offset < consumed {
                 let summary = format!(
                     "queue {} at {:.3} s: committed {offset}, though {consumed} were consumed {TRAILS_MAX:?} before",
