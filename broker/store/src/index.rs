@@ -38,8 +38,8 @@ impl Index {
         Index { dir: PathBuf::new(), sizes: None, state: Mutex::new(State::of(Vec::new())) }
     }
 
-    /// Opens the files of a directory, and gives up what lies from `limit` on. After a crash (`is_clean` is false) what lies below
-    /// must have been synced: full files below are what they say, all others are looked through.
+    /// Opens the files of a directory. After a crash (`is_clean` is false) what lies from `synced` on is given up; full files below are what
+    /// they say, all others are looked through. `None`: it is not known what was synced.
     ///
     /// # Errors
     /// With the path that the disk failed at. A file of another name is passed over: it is none of ours.
@@ -47,30 +47,36 @@ impl Index {
         dir: PathBuf,
         sizes: IndexSizes,
         is_clean: bool,
-        limit: PhysicalOffset,
+        synced: Option<PhysicalOffset>,
     ) -> Result<Index, (PathBuf, io::Error)> {
         let mut paths = rt::fs::read_dir(&dir).map_err(|source| (dir.clone(), source))?;
         paths.retain(|path| creation_time(path).is_some());
         paths.sort();
         let mut files: Vec<Arc<IndexFile>> = Vec::new();
         for path in paths {
+            if let Some(empty) = files.pop_if(|before| before.header().count <= 1) {
+                // It was made on a full disk, or just before a crash.
+                rt::fs::remove_file(empty.path()).map_err(|source| (empty.path().to_owned(), source))?;
+            }
             if files.last().is_some_and(|before| !before.header().is_full(sizes)) {
                 // Nothing follows a file that is not full.
                 rt::fs::remove_file(&path).map_err(|source| (path.clone(), source))?;
                 continue;
             }
             let opened = IndexFile::open(path.clone(), sizes, |header| {
-                is_clean || (header.is_full(sizes) && header.end < limit)
+                is_clean || (header.is_full(sizes) && synced.is_none_or(|synced| header.end < synced))
             });
             let file = match opened.await {
                 Ok(Some(file)) => Ok(file),
-                Ok(None) => IndexFile::recover(path.clone(), sizes, limit).await,
+                Ok(None) => IndexFile::recover(path.clone(), sizes, synced).await,
                 Err(error) => Err(error),
             };
             files.push(Arc::new(file.map_err(|source| (path, source))?));
         }
         let index = Index { dir, sizes: Some(sizes), state: Mutex::new(State::of(files)) };
-        index.keep_below(limit).await?;
+        if let Some(synced) = synced.filter(|_| !is_clean) {
+            index.keep_below(synced).await?;
+        }
         Ok(index)
     }
 

@@ -274,8 +274,8 @@ impl UnrecoveredStore {
 
     /// The first segment that has messages which the index does not know.
     fn segment_without_keys(&self, claims: Claims) -> usize {
-        let (_, indexed) = self.index.newest();
-        let is_gone = indexed == PhysicalOffset::ZERO && claims.index_timestamp > 0;
+        let (store_ms, indexed) = self.index.newest();
+        let is_gone = store_ms == 0 && claims.index_timestamp > 0;
         // The index of an Apache broker that has crashed ends anywhere.
         let is_behind = claims.ends.is_none() && !self.is_clean;
         if self.config.index.is_some() && (is_gone || is_behind) { self.segment_of(indexed) } else { usize::MAX }
@@ -301,8 +301,7 @@ async fn open_index(config: &StoreConfig, is_clean: bool, claims: Claims) -> Res
     let dir = config.root.join(layout::INDEX_DIR);
     rt::fs::create_dir_durably(&dir).await.map_err(failed("create", &dir))?;
     // Of Apache's files nothing is known after a crash, but links between entries tell which of them are whole.
-    let synced =
-        claims.ends.filter(|_| !is_clean).map_or(PhysicalOffset(i64::MAX), |ends| ends.synced.min(ends.queues));
+    let synced = claims.ends.map(|ends| ends.synced.min(ends.queues));
     let opened = Index::open(dir, IndexSizes { slots, entries }, is_clean, synced).await;
     opened.map_err(|(path, source)| StoreError::Io { action: "open an index file", path, source })
 }

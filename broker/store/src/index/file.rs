@@ -79,12 +79,18 @@ impl IndexFile {
         Ok(Some(IndexFile::of(path, file, sizes, header, Some(newest))))
     }
 
-    /// Opens a file that a crash may have left: keeps the entries that are whole and name places below `limit`, but for those of the
-    /// last message, which may have had more.
-    pub(crate) async fn recover(path: PathBuf, sizes: IndexSizes, limit: PhysicalOffset) -> io::Result<IndexFile> {
+    /// Opens a file that a crash may have left: keeps the entries that are whole and name places below `synced`. If it is not known what
+    /// was synced, those of the last message go too: it may have had more.
+    pub(crate) async fn recover(
+        path: PathBuf,
+        sizes: IndexSizes,
+        synced: Option<PhysicalOffset>,
+    ) -> io::Result<IndexFile> {
         let (file, said) = opened(&path, sizes).await?;
-        let whole = Table::read(&file, sizes, said, limit).await?;
-        let table = Table::read(&file, sizes, said, whole.header.end.min(limit)).await?;
+        let mut table = Table::read(&file, sizes, said, synced.unwrap_or(PhysicalOffset(i64::MAX))).await?;
+        if synced.is_none() {
+            table = Table::read(&file, sizes, said, table.header.end).await?;
+        }
         empty_from(&file, sizes, table.header.count)?;
         let index = IndexFile::of(path, file, sizes, table.header, None);
         index.lock().replace(table);
