@@ -130,6 +130,8 @@ pub(crate) async fn view_message(broker: &Broker, call: &Call) -> Result<Command
 /// The most messages that one query gives (`maxMsgsNumBatch`), and that one for a unique key does (`defaultQueryMaxNum`).
 const QUERY_MAX: i32 = 64;
 const UNIQUE_QUERY_MAX: i32 = 32;
+/// Bytes of records in one answer: 64 of the largest messages would fit no frame.
+const QUERY_BYTES_MAX: usize = 8 << 20;
 
 /// QUERY_MESSAGE: records whose keys have the hash of the one asked for, newest first; the client compares the keys.
 pub(crate) async fn query_message(broker: &Broker, call: &Call) -> Result<Command, Refusal> {
@@ -137,7 +139,7 @@ pub(crate) async fn query_message(broker: &Broker, call: &Call) -> Result<Comman
     let most = if header.unique_key == Some(true) { UNIQUE_QUERY_MAX } else { header.max_num.clamp(0, QUERY_MAX) };
     let most = usize::try_from(most).expect("clamped");
     let (from, until) = (header.begin_timestamp, header.end_timestamp);
-    let records = broker.store.records_by_key(&header.topic, &header.key, most, from, until).await?;
+    let records = broker.store.records_by_key(&header.topic, &header.key, (most, QUERY_BYTES_MAX), from, until).await?;
     if records.is_empty() {
         return Err(Refusal::NoMessageOfKey);
     }

@@ -34,7 +34,8 @@ impl Store {
     }
 
     /// The newest records, at most `most`, of messages that have the key (their unique one, or one of those that their producer gave
-    /// them) and were stored between the times (Unix milliseconds, both included). A key of the same hash may slip in: who asks compares.
+    /// them) and were stored between the times (Unix milliseconds, both included): one, and more until they have `bytes_max` bytes. A key of
+    /// the same hash may slip in: who asks compares.
     ///
     /// # Errors
     /// The disk failed.
@@ -42,14 +43,19 @@ impl Store {
         &self,
         topic: &str,
         key: &str,
-        most: usize,
+        (most, bytes_max): (usize, usize),
         from_ms: i64,
         until_ms: i64,
     ) -> Result<Vec<Bytes>, ReadError> {
-        let mut records = Vec::new();
+        let (mut records, mut bytes) = (Vec::new(), 0);
         for at in self.index.find(topic, key, most, from_ms, until_ms).await? {
             // What is not readable yet, or deleted already, is not there.
-            records.extend(self.record_at(at).await?);
+            let Some(record) = self.record_at(at).await? else { continue };
+            bytes += record.len();
+            if bytes > bytes_max && !records.is_empty() {
+                break;
+            }
+            records.push(record);
         }
         Ok(records)
     }

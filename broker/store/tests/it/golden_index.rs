@@ -9,7 +9,7 @@ use store::{Store, StoreConfig};
 /// Offsets in the log of what a key finds, oldest first. (`topic#key`, as the manifest has it.)
 async fn find(store: &Store, name: &str) -> Vec<i64> {
     let (topic, key) = name.split_once('#').unwrap();
-    let records = store.records_by_key(topic, key, 64, 0, i64::MAX).await.unwrap();
+    let records = store.records_by_key(topic, key, (64, usize::MAX), 0, i64::MAX).await.unwrap();
     records.iter().rev().map(|record| RecordView::parse(record).unwrap().physical_offset().0).collect()
 }
 

@@ -1,5 +1,5 @@
 //! Reads: statuses, limits, filters, times.
-use crate::support::{TOPIC, body, config, for_seeds, get, message, open, request, started};
+use crate::support::{SECOND, TOPIC, body, config, for_seeds, get, message, open, request, started};
 use protocol::{QueueOffset, tags_code};
 use rt::time::{Duration, sleep};
 use std::collections::BTreeSet;
@@ -153,6 +153,27 @@ fn batch_is_not_split_over_segments() {
             assert_eq!(batch.iter().map(|appended| appended.queue_offset.0).collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
             sleep(Duration::from_millis(50)).await;
             assert_eq!(get(&store, 0, 0).await.records.len(), 6);
+        });
+        task.await.unwrap();
+    });
+}
+
+#[test]
+fn a_query_by_key_ends_with_its_bytes_but_gives_one() {
+    for_seeds(1, |node| async move {
+        let task = rt::world::spawn_on(node, async move {
+            let store = started(config(FlushMode::Sync)).await;
+            for _ in 0..5 {
+                store.append(message(0, body(7))).unwrap();
+            }
+            store.flushed(store.log_end(), SECOND).await.unwrap();
+            sleep(SECOND).await;
+            let found = async |bytes_max| {
+                let limits = (64, bytes_max);
+                store.records_by_key(TOPIC, "message-7", limits, 0, i64::MAX).await.unwrap().len()
+            };
+            let one = usize::try_from(store.log_end().0).unwrap() / 5;
+            assert_eq!([found(0).await, found(one).await, found(3 * one).await, found(usize::MAX).await], [1, 1, 3, 5]);
         });
         task.await.unwrap();
     });

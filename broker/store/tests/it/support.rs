@@ -58,7 +58,7 @@ pub fn key_of(body: &[u8]) -> String {
 pub async fn check_keys(store: &Store) {
     for queue_id in 0..4 {
         for body in read_all(store, queue_id).await {
-            let found = store.records_by_key(TOPIC, &key_of(&body), 1_000, 0, i64::MAX).await.unwrap();
+            let found = store.records_by_key(TOPIC, &key_of(&body), (1_000, usize::MAX), 0, i64::MAX).await.unwrap();
             let is_it = |record: &Bytes| RecordView::parse(record).unwrap().body() == body;
             assert!(found.iter().any(is_it), "queue {queue_id}: {} is not found by its key", key_of(&body));
         }
