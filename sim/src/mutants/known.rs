@@ -28,10 +28,14 @@ impl Known {
             basis.update(mutant.metadata.scenarios.join(" ").as_bytes());
             bases.insert(mutant.name, format!("{:016x}", basis.digest()));
         }
-        let rows: Vec<Row> = scratch.stored(ROWS).and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+        Ok(Known::of(bases, scratch.stored(ROWS).as_deref()))
+    }
+
+    fn of(bases: BTreeMap<String, String>, stored: Option<&str>) -> Known {
+        let rows: Vec<Row> = stored.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
         let is_true = |row: &Row| bases.get(&row.name) == Some(&row.basis);
         let rows = rows.into_iter().filter(is_true).map(|row| (row.name.clone(), row)).collect();
-        Ok(Known { bases, rows })
+        Known { bases, rows }
     }
 
     /// What is known of a mutant.
@@ -66,4 +70,37 @@ fn rest(scratch: &Scratch, options: &Options) -> Result<Xxh3, MutantError> {
         rest.update(&scratch.read(change)?);
     }
     Ok(rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Known;
+    use crate::mutants::Row;
+    use std::time::Duration;
+
+    fn row(name: &str, basis: &str) -> Row {
+        Row {
+            name: name.into(),
+            reference: "project#12".into(),
+            expected: "nothing is lost".into(),
+            kill: None,
+            seeds: 7,
+            virtual_time: Duration::from_secs(9),
+            run_time: Duration::from_millis(3),
+            small: None,
+            basis: basis.into(),
+        }
+    }
+
+    #[test]
+    fn a_row_is_known_while_it_rests_on_what_is_there() {
+        let stored = serde_json::to_string(&[row("as_it_was", "1"), row("changed", "2"), row("gone", "3")]).unwrap();
+        let bases =
+            || [("as_it_was", "1"), ("changed", "4"), ("new", "5")].map(|(name, basis)| (name.into(), basis.into()));
+        let names = |stored: Option<&str>| Known::of(bases().into(), stored).rows.into_values().collect::<Vec<_>>();
+        assert_eq!(names(Some(&stored)), [row("as_it_was", "1")]);
+        for nothing in [None, Some("[{"), Some("{}")] {
+            assert_eq!(names(nothing), []);
+        }
+    }
 }
