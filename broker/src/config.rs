@@ -298,8 +298,8 @@ fn timing(reader: &Reader<'_>) -> Result<Timing, ConfigError> {
 }
 
 /// `messageIndexEnable`, `maxHashSlotNum`, `maxIndexNum`.
-fn index(reader: &Reader<'_>, standard: Option<IndexConfig>) -> Result<Option<IndexConfig>, ConfigError> {
-    let standard = standard.expect("the standard store has an index");
+fn index(reader: &Reader<'_>) -> Result<Option<IndexConfig>, ConfigError> {
+    let standard = IndexConfig::default();
     let number = |key, absent: u32| {
         let value = reader.number(key, i64::from(absent), 2..=i64::from(i32::MAX), "a number, 2 or more")?;
         Ok(u32::try_from(value).expect("in range"))
@@ -354,7 +354,7 @@ fn store(
         max_transfer_bytes_disk: count("maxTransferBytesOnMessageInDisk", standard.max_transfer_bytes_disk)?,
         max_transfer_count_disk: count("maxTransferCountOnMessageInDisk", standard.max_transfer_count_disk)?,
         max_filter_bytes: count("maxFilterMessageSize", standard.max_filter_bytes)?,
-        index: index(reader, standard.index)?,
+        index: index(reader)?,
         damage: reader.one_of("hotfireDamagedLog", &policies, standard.damage, "REFUSE or DROP_TAIL")?,
         ..standard
     })

@@ -34,6 +34,12 @@ pub struct IndexConfig {
     pub entries: u32,
 }
 
+impl Default for IndexConfig {
+    fn default() -> IndexConfig {
+        IndexConfig { hash_slots: 5_000_000, entries: 20_000_000 }
+    }
+}
+
 /// Configuration of a store. [`StoreConfig::new`] gives RocketMQ's defaults (`MessageStoreConfig`).
 #[derive(Clone, Debug)]
 pub struct StoreConfig {
@@ -118,7 +124,7 @@ impl StoreConfig {
             max_transfer_bytes_disk: 65_536,
             max_transfer_count_disk: 8,
             max_filter_bytes: 16_000,
-            index: Some(IndexConfig { hash_slots: 5_000_000, entries: 20_000_000 }),
+            index: Some(IndexConfig::default()),
             damage: DamagePolicy::Refuse,
             process_id: 0,
         }

@@ -26,6 +26,11 @@ async fn check_lookups(store: &Store) {
     assert_eq!(find(store, "NoTopic#order0").await, [0; 0]);
 }
 
+/// From now on the checkpoint is ours, and says how far the index was synced.
+async fn opened_and_stopped() {
+    open(config()).await.unwrap().shutdown().await.unwrap();
+}
+
 /// Contents of the index files, in the order of their names.
 fn index_of(files: &Files) -> Vec<Vec<u8>> {
     files.iter().filter(|(path, _)| path.starts_with("index")).map(|(_, bytes)| bytes.clone()).collect()
@@ -73,9 +78,7 @@ fn a_torn_index_is_made_whole_from_the_log() {
     let files = files("clean");
     run_test(move || async move {
         plant(&files);
-        let store = open(config()).await.unwrap();
-        store.shutdown().await.unwrap();
-        drop(store);
+        opened_and_stopped().await;
         let last = disk::list(NodeId::WORLD, Path::new(ROOT).join("index")).unwrap().pop().unwrap();
         let mut bytes = disk::read_file(NodeId::WORLD, &last).unwrap();
         // Its slots are gone, and half of its entries.
@@ -101,9 +104,7 @@ fn an_index_that_was_deleted_is_built_again_and_a_disabled_one_finds_nothing() {
     let files = files("clean");
     run_test(move || async move {
         plant(&files);
-        let store = open(config()).await.unwrap();
-        store.shutdown().await.unwrap();
-        drop(store);
+        opened_and_stopped().await;
         for path in disk::list(NodeId::WORLD, Path::new(ROOT).join("index")).unwrap() {
             rt::fs::remove_file(path).unwrap();
         }
