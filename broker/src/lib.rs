@@ -10,6 +10,7 @@
 //! | `config` | [`Config`]: what each role reads |
 //! | `run` | [`run`]: start, serve, stop |
 //! | `load` | [`load::run`]: numbered messages through our own client, each acknowledged one consumed |
+//! | `store_files` | [`store_files::check`], `dump`, `repair`: the files of a store that nobody has open |
 //! | `error` | [`ConfigError`], [`RunError`], [`FileError`] |
 //!
 //! # Invariants
@@ -22,6 +23,7 @@ pub mod load;
 mod raw;
 mod reader;
 mod run;
+pub mod store_files;
 
 pub use config::{BrokerSettings, Config, NamesrvSettings, Role};
 pub use error::{ConfigError, FileError, RunError};

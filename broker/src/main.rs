@@ -3,8 +3,9 @@ use broker::load::{BODY_BYTES_MIN, LoadConfig};
 use broker::{Config, Role};
 use clap::{Args, Parser, Subcommand};
 use rt::time::Duration;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use store::StoreConfig;
 
 /// RocketMQ in Rust.
 #[derive(Parser)]
@@ -22,6 +23,56 @@ enum Task {
     Broker(Options),
     /// Send messages and check that each acknowledged one is consumed.
     Load(LoadOptions),
+    /// Look into the files of a store, of Hotfire or of Apache's broker, or mend them.
+    #[command(subcommand)]
+    Store(StoreTask),
+}
+
+#[derive(Subcommand)]
+enum StoreTask {
+    /// Read every record, queue entry and key; exit status 1 if something is damaged. Writes nothing.
+    Check(StoreOptions),
+    /// Print messages as JSON, one a line. Writes nothing.
+    Dump {
+        #[command(flatten)]
+        options: StoreOptions,
+        /// Only of this topic.
+        #[arg(long, value_name = "NAME")]
+        topic: Option<String>,
+        /// Only of this queue.
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(0..))]
+        queue: Option<i32>,
+        /// Only from this offset of the log on.
+        #[arg(long, value_name = "OFFSET", default_value_t = 0, value_parser = clap::value_parser!(i64).range(0..))]
+        from: i64,
+        /// At most so many.
+        #[arg(long, value_name = "N")]
+        limit: Option<u64>,
+    },
+    /// Make consume queues and index anew from the log. Without --write it only says what it would do.
+    Repair {
+        #[command(flatten)]
+        options: StoreOptions,
+        /// Do it. What is replaced is kept in a folder `before-repair-N`.
+        #[arg(long)]
+        write: bool,
+        /// Cut a log that is damaged behind its last good record; a copy is kept too.
+        #[arg(long)]
+        drop_damaged: bool,
+    },
+}
+
+#[derive(Args)]
+struct StoreOptions {
+    /// The store (`storePathRootDir`).
+    #[arg(value_name = "DIR")]
+    root: PathBuf,
+    /// The broker's configuration, for sizes and places that are not the usual ones. Without it files say their own sizes.
+    #[arg(short = 'c', value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// A setting over the file's, as `maxHashSlotNum=50`.
+    #[arg(short = 'D', value_name = "KEY=VALUE")]
+    set: Vec<String>,
 }
 
 #[derive(Args)]
@@ -104,10 +155,7 @@ const USAGE: u8 = 2;
 
 /// Reads what the command line says, over the file's values.
 async fn configuration(role: Role, options: &Options) -> Result<Config, String> {
-    let mut config = match &options.config {
-        Some(path) => broker::read_config(path).await.map_err(|error| error.to_string())?,
-        None => Config::default(),
-    };
+    let mut config = read(options.config.as_deref()).await?;
     if let Some(address) = &options.address {
         match role {
             Role::Broker => config.set("namesrvAddr", address),
@@ -118,11 +166,36 @@ async fn configuration(role: Role, options: &Options) -> Result<Config, String> 
             }
         }
     }
-    for setting in &options.set {
+    set(&mut config, &options.set)?;
+    Ok(config)
+}
+
+/// What the command line says of a store's files.
+async fn store_configuration(options: &StoreOptions) -> Result<StoreConfig, String> {
+    let mut config = read(options.config.as_deref()).await?;
+    let root = options.root.to_str().ok_or_else(|| format!("{}: no UTF-8", options.root.display()))?;
+    config.set("storePathRootDir", root);
+    set(&mut config, &options.set)?;
+    let store = config.broker().map_err(|error| error.to_string())?.node.store;
+    match options.config {
+        Some(_) => Ok(store),
+        None => store.with_sizes_of_files().map_err(|error| error.to_string()),
+    }
+}
+
+async fn read(file: Option<&Path>) -> Result<Config, String> {
+    match file {
+        Some(path) => broker::read_config(path).await.map_err(|error| error.to_string()),
+        None => Ok(Config::default()),
+    }
+}
+
+fn set(config: &mut Config, settings: &[String]) -> Result<(), String> {
+    for setting in settings {
         let (key, value) = setting.split_once('=').ok_or_else(|| format!("-D {setting}: expected key=value"))?;
         config.set(key.trim(), value.trim());
     }
-    Ok(config)
+    Ok(())
 }
 
 #[cfg(madsim)]
@@ -137,9 +210,18 @@ mod process {
             Task::Namesrv(options) => ("namesrv -c FILE", options.print),
             Task::Broker(options) => ("broker -c FILE", options.print),
             Task::Load(_) => ("load -n ADDR", false),
+            Task::Store(_) => ("store check DIR", false),
         };
         // Not reached by this build: its settings are only read for real.
-        let _ = (super::configuration, super::FAILURE, Config::default(), Role::Broker, LoadOptions::config, print);
+        let _ = (
+            super::configuration,
+            super::store_configuration,
+            super::FAILURE,
+            Config::default(),
+            Role::Broker,
+            LoadOptions::config,
+            print,
+        );
         let told = writeln!(
             std::io::stderr(),
             "hotfire: this build is for the simulator and cannot serve; use: cargo prod run --release -- {name}"
@@ -151,11 +233,13 @@ mod process {
 
 #[cfg(not(madsim))]
 mod process {
-    use super::{Config, FAILURE, Options, Role, Task, USAGE};
+    use super::{Config, FAILURE, Options, Role, StoreTask, Task, USAGE};
     use broker::load::LoadConfig;
+    use broker::store_files::{self, Selection, StoreFilesError};
+    use indicatif::{ProgressBar, ProgressStyle};
     use rt::sync::CancellationToken;
     use rt::task::TaskGroup;
-    use std::io::{IsTerminal, Write};
+    use std::io::{BufWriter, ErrorKind, IsTerminal, Write};
     use std::process::ExitCode;
     use tracing::{error, info};
     use tracing_subscriber::EnvFilter;
@@ -193,6 +277,56 @@ mod process {
             Task::Namesrv(options) => serve(Role::NameServer, options).await,
             Task::Broker(options) => serve(Role::Broker, options).await,
             Task::Load(options) => load(options.config()).await,
+            Task::Store(task) => store(task).await,
+        }
+    }
+
+    async fn store(task: StoreTask) -> Result<(), Failure> {
+        let mut out = BufWriter::new(std::io::stdout().lock());
+        let failed = |error: StoreFilesError| Failure::Run(with_causes(&error));
+        match task {
+            StoreTask::Check(options) => {
+                let config = super::store_configuration(&options).await.map_err(Failure::Usage)?;
+                let is_sound = store_files::check(&config, progress(), &mut out).await.map_err(failed)?;
+                out.flush().map_err(|error| failed(error.into()))?;
+                if is_sound { Ok(()) } else { Err(Failure::Run("the store is damaged".to_owned())) }
+            }
+            StoreTask::Dump { options, topic, queue, from, limit } => {
+                let config = super::store_configuration(&options).await.map_err(Failure::Usage)?;
+                let selection = Selection { topic, queue_id: queue, from, limit };
+                let damage = match store_files::dump(&config, &selection, &mut out).await {
+                    // Whoever closed standard output has read enough.
+                    Err(StoreFilesError::Output(error)) if error.kind() == ErrorKind::BrokenPipe => return Ok(()),
+                    ended => ended.map_err(failed)?,
+                };
+                match out.flush() {
+                    Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(()),
+                    flushed => flushed.map_err(|error| failed(error.into()))?,
+                }
+                if damage.is_empty() { Ok(()) } else { Err(Failure::Run(damage.join("; "))) }
+            }
+            StoreTask::Repair { options, write, drop_damaged } => {
+                let mut config = super::store_configuration(&options).await.map_err(Failure::Usage)?;
+                if drop_damaged {
+                    config.damage = store::DamagePolicy::DropTail;
+                }
+                let done = match write {
+                    true => store_files::repair(config, &mut out).await,
+                    false => store_files::plan_repair(&config, progress(), &mut out).await,
+                };
+                done.map_err(failed)?;
+                out.flush().map_err(|error| failed(error.into()))
+            }
+        }
+    }
+
+    /// A bar on standard error, if that is a terminal.
+    fn progress() -> impl FnMut(u64, u64) {
+        let style = ProgressStyle::with_template("{bar:40} {bytes} of {total_bytes}, {eta} left");
+        let bar = ProgressBar::new(0).with_style(style.expect("a template that is tested"));
+        move |passed, all| {
+            bar.set_length(all);
+            bar.set_position(passed);
         }
     }
 

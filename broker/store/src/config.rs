@@ -1,7 +1,7 @@
 //! Sizes, intervals, limits and policies of one store.
-use crate::error::ConfigError;
+use crate::error::{ConfigError, StoreError};
 use crate::layout;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// When a message counts as stored (`flushDiskType`).
@@ -130,6 +130,26 @@ impl StoreConfig {
         }
     }
 
+    /// The same with the sizes that the files of the store have: a segment and a file of a queue say their size by their length. A store
+    /// without files keeps the sizes given. The files of the index do not say theirs.
+    ///
+    /// # Errors
+    /// A directory could not be read; with its path.
+    pub fn with_sizes_of_files(mut self) -> Result<StoreConfig, StoreError> {
+        if let Some(length) = first_length(&self.commit_log_dir())? {
+            self.segment_size = length;
+        }
+        for topic in list(&self.root.join(layout::CONSUME_QUEUE_DIR))? {
+            for queue in list(&topic)? {
+                if let Some(length) = first_length(&queue)? {
+                    self.consume_queue_file_size = length;
+                    return Ok(self);
+                }
+            }
+        }
+        Ok(self)
+    }
+
     /// The commit log's directory.
     #[must_use]
     pub fn commit_log_dir(&self) -> PathBuf {
@@ -170,5 +190,24 @@ impl StoreConfig {
             }
         }
         Ok(())
+    }
+}
+
+fn first_length(dir: &Path) -> Result<Option<u64>, StoreError> {
+    let Some(first) = list(dir)?.into_iter().find(|path| layout::parse_file_name(path).is_some()) else {
+        return Ok(None);
+    };
+    let metadata = rt::fs::metadata(&first);
+    let length = metadata.map_err(|source| StoreError::Io { action: "measure", path: first, source })?.len;
+    Ok((length > 0).then_some(length))
+}
+
+/// What a directory holds; nothing if there is none.
+fn list(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
+    match rt::fs::read_dir(dir) {
+        Err(error) if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => {
+            Ok(Vec::new())
+        }
+        listed => listed.map_err(|source| StoreError::Io { action: "list", path: dir.to_owned(), source }),
     }
 }

@@ -129,7 +129,7 @@ pub(crate) fn is_directory_name(topic: &str) -> bool {
 }
 
 /// The id that a queue's directory is named by, in the one spelling that is used for it.
-fn queue_id_of(dir: &Path) -> Option<i32> {
+pub(crate) fn queue_id_of(dir: &Path) -> Option<i32> {
     let name = dir.file_name()?.to_str()?;
     name.parse::<i32>().ok().filter(|id| *id >= 0 && id.to_string() == name)
 }

@@ -216,7 +216,7 @@ impl State {
 }
 
 /// The number that a file's name is.
-fn creation_time(path: &Path) -> Option<u64> {
+pub(crate) fn creation_time(path: &Path) -> Option<u64> {
     let name = path.file_name()?.to_str()?;
     (name.len() == 17 && name.bytes().all(|byte| byte.is_ascii_digit())).then(|| name.parse().ok())?
 }

@@ -29,6 +29,8 @@ use std::path::Path;
 
 pub(crate) const COMMIT_LOG_DIR: &str = "commitlog";
 pub(crate) const CONSUME_QUEUE_DIR: &str = "consumequeue";
+/// Queues of topics that hold batches as they were sent (`StorePathConfigHelper.getStorePathBatchConsumeQueue`).
+pub(crate) const BATCH_QUEUE_DIR: &str = "batchconsumequeue";
 pub(crate) const INDEX_DIR: &str = "index";
 pub(crate) const CHECKPOINT_FILE: &str = "checkpoint";
 pub(crate) const ABORT_FILE: &str = "abort";

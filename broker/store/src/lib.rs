@@ -22,6 +22,8 @@
 //! | `dispatch` | commit log to consume queues and [`Arrivals`] |
 //! | `recovery` | [`UnrecoveredStore`] to [`Store`]; `log_scan`: its walk over the log; `scan`: which bytes are a record |
 //! | `get`, `lookup` | reads by queue offset, by time, by physical offset, by key |
+//! | `inspect` | a look through the files of a store that nobody opens |
+//! | `repair` | queues and index made anew from the log |
 //! | `replica` | raw log ranges in and out, truncation, digests |
 //!
 //! Invariants:
@@ -45,11 +47,13 @@ mod error;
 mod flush;
 mod get;
 mod index;
+mod inspect;
 mod layout;
 mod log_scan;
 mod lookup;
 mod poison;
 mod recovery;
+mod repair;
 mod replica;
 mod scan;
 mod segment;
@@ -60,8 +64,10 @@ pub use config::{DamagePolicy, FlushMode, IndexConfig, StoreConfig};
 pub use dispatch::{Arrival, Arrivals};
 pub use error::{AppendError, ConfigError, FlushError, ReadError, ReplicaError, StoreError};
 pub use get::{GetOutcome, GetRequest, GetStatus, TagFilter};
+pub use inspect::{DAMAGE_MAX, Damage, InspectError, Inspection, LogReader, inspect};
 pub use lookup::TimeBoundary;
 pub use poison::PoisonCause;
 pub use recovery::{DroppedTail, RecoveryReport, UnrecoveredStore};
+pub use repair::{Repaired, repair};
 pub use replica::LogDigest;
 pub use store::Store;

@@ -84,6 +84,11 @@ impl LogScan {
             if scan.problem.is_some() {
                 break;
             }
+            // A whole store takes long: whoever waits sees it go on.
+            if segments.len() > 1 {
+                let (records, of) = (scan.records, segments.len());
+                tracing::info!(path = %segment.path().display(), of, records, "segment looked through");
+            }
         }
         write_pending(queues, index)?;
         Ok(Some(scan))

@@ -76,11 +76,14 @@ impl UnrecoveredStore {
     /// The configuration is unusable or does not fit the files, another process holds the lock, or the disk failed.
     pub async fn open(config: StoreConfig) -> Result<UnrecoveredStore, StoreError> {
         config.validate()?;
-        let queue_root = config.root.join(layout::CONSUME_QUEUE_DIR);
-        for dir in [config.root.clone(), config.commit_log_dir(), queue_root.clone()] {
-            rt::fs::create_dir_durably(&dir).await.map_err(failed("create", &dir))?;
-        }
+        create_dirs(&config).await?;
         let lock = take_lock(&config.root)?;
+        UnrecoveredStore::open_locked(config, lock).await
+    }
+
+    /// The same for a caller that has the directories and the lock.
+    pub(crate) async fn open_locked(config: StoreConfig, lock: File) -> Result<UnrecoveredStore, StoreError> {
+        let queue_root = config.root.join(layout::CONSUME_QUEUE_DIR);
         let abort = config.root.join(layout::ABORT_FILE);
         let is_clean = match rt::fs::metadata(&abort) {
             Ok(_) => false,
@@ -341,7 +344,14 @@ fn load_segments(config: &StoreConfig) -> Result<Vec<Arc<Segment>>, StoreError> 
     Ok(segments)
 }
 
-fn take_lock(root: &Path) -> Result<File, StoreError> {
+pub(crate) async fn create_dirs(config: &StoreConfig) -> Result<(), StoreError> {
+    for dir in [config.root.clone(), config.commit_log_dir(), config.root.join(layout::CONSUME_QUEUE_DIR)] {
+        rt::fs::create_dir_durably(&dir).await.map_err(failed("create", &dir))?;
+    }
+    Ok(())
+}
+
+pub(crate) fn take_lock(root: &Path) -> Result<File, StoreError> {
     let path = root.join(layout::LOCK_FILE);
     let file = OpenOptions::new().write(true).create(true).open(&path).map_err(failed("open", &path))?;
     match file.try_lock() {
@@ -353,7 +363,7 @@ fn take_lock(root: &Path) -> Result<File, StoreError> {
     Ok(file)
 }
 
-fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StoreError {
+pub(crate) fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StoreError {
     let path = path.to_owned();
     move |source| StoreError::Io { action, path, source }
 }

@@ -11,7 +11,7 @@ use std::borrow::Cow;
 
 /// Smallest unit that a power loss keeps or loses as a whole.
 const SECTOR: i64 = 512;
-const DELAY_TOPIC: &str = "SCHEDULE_TOPIC_XXXX";
+pub(crate) const DELAY_TOPIC: &str = "SCHEDULE_TOPIC_XXXX";
 
 /// How closely to look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +70,11 @@ impl Facts<'_> {
     /// Whether the record has a place in its queue: a half message and a rollback have none.
     pub(crate) fn is_queued(&self) -> bool {
         is_queued(self.record.sys_flag())
+    }
+
+    /// Whether it holds several messages for a queue of another kind.
+    pub(crate) fn is_inner_batch(&self) -> bool {
+        self.record.sys_flag().has(SysFlag::INNER_BATCH)
     }
 
     /// Whether it ends a transaction without a message.

@@ -3,8 +3,9 @@
     clippy::disallowed_types,
     reason = "a test of the real process, in the real world"
 )]
+use flate2::read::GzDecoder;
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -181,4 +182,78 @@ fn a_store_in_use_and_a_damaged_store_are_refused_with_the_file_and_the_place() 
     fs::write(&offsets, whole).expect("the offsets");
     Server::start(&serve).end();
     names.end();
+}
+
+/// A copy of a store that Apache's broker has written, unpacked by hand: its log is packed in the fixtures.
+fn golden_store(name: &str) -> tempfile::TempDir {
+    fn copy(from: &Path, to: &Path) {
+        fs::create_dir_all(to).expect("a folder");
+        for entry in fs::read_dir(from).expect("a folder of the fixtures") {
+            let (path, name) = entry.map(|entry| (entry.path(), entry.file_name())).expect("an entry");
+            if path.is_dir() {
+                copy(&path, &to.join(name));
+            } else {
+                let packed = fs::read(&path).expect("a file of the fixtures");
+                let name = name.to_str().expect("a UTF-8 name");
+                let mut bytes = Vec::new();
+                match name.strip_suffix(".gz") {
+                    Some(_) => GzDecoder::new(&packed[..]).read_to_end(&mut bytes).map(|_| ()).expect("a gzip file"),
+                    None => bytes = packed,
+                }
+                fs::write(to.join(name.strip_suffix(".gz").unwrap_or(name)), bytes).expect("a file");
+            }
+        }
+    }
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures/golden/store").join(name), folder.path());
+    folder
+}
+
+fn text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).expect("text")
+}
+
+#[test]
+fn a_store_is_checked_dumped_and_repaired() {
+    let store = golden_store("clean");
+    let root = store.path().to_str().expect("a UTF-8 path");
+    let sizes = ["-D", "maxHashSlotNum=50", "-D", "maxIndexNum=100"];
+    let store_task = |task: &str, more: &[&str]| hotfire(&[&["store", task, root][..], &sizes, more].concat());
+    let told = |output: Output| (output.status.code(), text(output.stdout).replace(root, "DIR"), text(output.stderr));
+
+    let (status, sound, _) = told(store_task("check", &[]));
+    insta::assert_snapshot!("check_of_a_sound_store", sound);
+    assert_eq!(status, Some(0));
+
+    let (status, lines, _) = told(store_task("dump", &["--topic", "GoldenNormal", "--queue", "0", "--limit", "2"]));
+    insta::assert_snapshot!("dump_of_two_messages", lines);
+    assert_eq!(status, Some(0));
+
+    let queue = store.path().join("consumequeue/GoldenNormal/0/00000000000000000000");
+    let mut entries = fs::read(&queue).expect("a queue");
+    entries[5] ^= 0xff;
+    fs::write(&queue, &entries).expect("a queue");
+    let (status, damaged, error) = told(store_task("check", &[]));
+    insta::assert_snapshot!("check_of_a_damaged_store", damaged);
+    assert_eq!((status, error.as_str()), (Some(1), "hotfire: the store is damaged\n"));
+
+    let (status, planned, _) = told(store_task("repair", &[]));
+    insta::assert_snapshot!("repair_that_is_only_planned", planned);
+    assert_eq!((status, fs::read(&queue).expect("a queue") == entries), (Some(0), true));
+    let (status, repaired, _) = told(store_task("repair", &["--write"]));
+    insta::assert_snapshot!("repair", repaired);
+    assert_eq!(status, Some(0));
+    assert_eq!(told(store_task("check", &[])), (Some(0), sound, String::new()));
+}
+
+#[test]
+fn what_is_no_store_is_said() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let root = folder.path().to_str().expect("a UTF-8 path");
+    check(&["store", "check", root], 1, "has no commit log");
+    check(&["store", "dump", "/nonexistent"], 1, "/nonexistent/commitlog has no commit log");
+    check(&["store", "repair", root, "--write"], 1, "has no commit log");
+    check(&["store", "check"], 2, "<DIR>");
+    check(&["store", "check", root, "-D", "maxIndexNum=0"], 2, "maxIndexNum=0: expected a number, 2 or more");
+    check(&["store", "dump", root, "--from=-1"], 2, "--from");
 }

@@ -7,7 +7,7 @@ use rt::time::{Duration, sleep};
 use rt::world::{CrashKind, CrashPoint, NodeId, disk};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
-use store::{AppendError, FlushError, FlushMode, GetStatus, Store};
+use store::{AppendError, FlushError, FlushMode, GetStatus, Store, repair};
 
 /// What a producer was told: (queue, offset) to body, and which of them were acknowledged as durable.
 #[derive(Default)]
@@ -176,6 +176,38 @@ fn every_disk_operation_may_be_the_last() {
         });
         if let Some(finding) = outcome.finding {
             panic!("crash at disk operation {point} ({kind:?}): {finding}");
+        }
+    }
+}
+
+#[test]
+fn a_repair_may_end_at_any_disk_operation() {
+    let fill_and_repair = |node, point: Option<u64>, history: History| async move {
+        rt::world::spawn_on(node, script(history)).await.unwrap();
+        let filled = rt::world::disk_operations(node);
+        if let Some(point) = point {
+            rt::world::crash_at(node, CrashPoint::DiskOperation(point), CrashKind::Power);
+        }
+        let _ = rt::world::spawn_on(node, async { repair(config(FlushMode::Sync)).await.map(|_| ()) }).await;
+        rt::world::disk_operations(node) - filled
+    };
+    let total = rt::world::run(seeded(1), move || async move {
+        fill_and_repair(rt::world::add_node("broker"), None, History::default()).await
+    });
+    let total = total.value.expect("the repair ends");
+    assert!(total > 20, "a repair does something");
+    for point in 1..=total {
+        let outcome = rt::world::run(seeded(point), move || async move {
+            let (node, history) = (rt::world::add_node("broker"), History::default());
+            fill_and_repair(node, Some(point), Arc::clone(&history)).await;
+            rt::world::power_loss(node);
+            let stored = std::mem::take(&mut *history.lock().unwrap()).appended;
+            assert_eq!(recovered(node, FlushMode::Sync).await, stored);
+            fill_and_repair(node, None, History::default()).await;
+            assert!(recovered(node, FlushMode::Sync).await.len() > stored.len());
+        });
+        if let Some(finding) = outcome.finding {
+            panic!("crash at disk operation {point} of a repair: {finding}");
         }
     }
 }

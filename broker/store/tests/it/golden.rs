@@ -46,7 +46,17 @@ pub fn files(name: &str) -> Files {
     let mut out = Files::new();
     walk(&fixture(name), &fixture(name), &mut out);
     out.retain(|path, _| {
-        ["commitlog", "consumequeue", "index", "checkpoint", "abort", "lock"].iter().any(|part| path.starts_with(part))
+        let parts = [
+            "commitlog",
+            "consumequeue",
+            "consumequeue_ext",
+            "batchconsumequeue",
+            "index",
+            "checkpoint",
+            "abort",
+            "lock",
+        ];
+        parts.iter().any(|part| path.starts_with(part))
     });
     out
 }
