@@ -355,6 +355,8 @@ fn store(
         max_transfer_count_disk: count("maxTransferCountOnMessageInDisk", standard.max_transfer_count_disk)?,
         max_filter_bytes: count("maxFilterMessageSize", standard.max_filter_bytes)?,
         index: index(reader)?,
+        seal_records: reader.flag("enabledAppendPropCRC", false)?,
+        require_seals: reader.flag("forceVerifyPropCRC", false)?,
         damage: reader.one_of("hotfireDamagedLog", &policies, standard.damage, "REFUSE or DROP_TAIL")?,
         ..standard
     })

@@ -175,6 +175,17 @@ pub enum RecordError {
         /// The checksum of the body.
         computed: u32,
     },
+    /// The record does not match the checksum that it ends with (`__CRC32#`).
+    #[error("record has checksum {computed} instead of {stored}")]
+    Seal {
+        /// The digits in the record, the least significant first.
+        stored: String,
+        /// Those of its bytes.
+        computed: String,
+    },
+    /// A record without the checksum that all must have.
+    #[error("record has no checksum")]
+    Unsealed,
     /// A field is too long to be written.
     #[error("record cannot hold {length} bytes of {field}, the limit is {limit}")]
     TooLong {

@@ -83,6 +83,7 @@ fn the_dump_lists_every_setting_in_force() {
     enableRemoteEscape=false
     enableRocksDBStore=false
     enableSlaveActingMaster=false
+    enabledAppendPropCRC=false
     flushCommitLogLeastPages=4
     flushCommitLogThoroughInterval=10000
     flushConsumeQueueLeastPages=2
@@ -92,6 +93,7 @@ fn the_dump_lists_every_setting_in_force() {
     flushDiskType=ASYNC_FLUSH
     flushIntervalCommitLog=500
     flushIntervalConsumeQueue=1000
+    forceVerifyPropCRC=false
     haHousekeepingInterval=20000
     haListenPort=0
     haMasterAddress=

@@ -5,7 +5,9 @@ use crate::layout;
 use crate::scan::{has_torn_look, is_queued};
 use crate::store::Store;
 use bytes::{Bytes, BytesMut};
-use protocol::message::record::{PROPERTIES_BYTES_MAX, Record, RecordVersion, stamp};
+use protocol::message::record::{
+    PROPERTIES_BYTES_MAX, Record, RecordVersion, SEAL_BYTES, has_seal, seal, stamp, with_room_for_seal, without_seal,
+};
 use protocol::{MessageId, PhysicalOffset, QueueOffset, SysFlag};
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -59,13 +61,14 @@ pub struct Appended {
 }
 
 impl NewMessage {
-    fn check(&self, max_message_size: u32) -> Result<(), AppendError> {
+    fn check(&self, max_message_size: u32, is_sealed: bool) -> Result<(), AppendError> {
         let limit = usize::try_from(max_message_size).expect("32 bits fit");
         if self.body.len() > limit {
             return Err(AppendError::BodyTooLong { size: self.body.len(), limit });
         }
-        if self.properties.len() > PROPERTIES_BYTES_MAX {
-            return Err(AppendError::PropertiesTooLong { size: self.properties.len(), limit: PROPERTIES_BYTES_MAX });
+        let limit = PROPERTIES_BYTES_MAX - if is_sealed { SEAL_BYTES + 1 } else { 0 };
+        if self.properties.len() > limit {
+            return Err(AppendError::PropertiesTooLong { size: self.properties.len(), limit });
         }
         let limit = if self.topic.starts_with(RETRY_PREFIX) { RETRY_TOPIC_BYTES_MAX } else { TOPIC_BYTES_MAX };
         if self.topic.len() > limit {
@@ -83,7 +86,12 @@ impl NewMessage {
         Ok(())
     }
 
-    fn into_record(self) -> Record {
+    fn into_record(self, is_sealed: bool) -> Record {
+        let properties = match is_sealed {
+            true => with_room_for_seal(&self.properties),
+            false if has_seal(&self.properties) => without_seal(&self.properties),
+            false => self.properties,
+        };
         Record {
             version: RecordVersion::for_topic(&self.topic),
             queue_id: self.queue_id,
@@ -100,7 +108,7 @@ impl NewMessage {
             prepared_transaction_offset: self.prepared_transaction_offset,
             body: self.body,
             topic: self.topic,
-            properties: self.properties.into(),
+            properties: properties.into(),
         }
     }
 }
@@ -150,10 +158,11 @@ impl Store {
             return Err(AppendError::BadBatch);
         }
         for message in &messages {
-            message.check(self.config.max_message_size)?;
+            message.check(self.config.max_message_size, self.config.seal_records)?;
         }
         // Checksums and copies are made before the lock is taken.
-        let records = messages.into_iter().map(NewMessage::into_record).collect::<Vec<_>>();
+        let records =
+            messages.into_iter().map(|message| message.into_record(self.config.seal_records)).collect::<Vec<_>>();
         let mut buffer = self.buffers.take();
         let result = self.append_records(&records, &mut buffer);
         self.buffers.give_back(buffer);
@@ -187,7 +196,10 @@ impl Store {
             for (place, queue_offset) in places.into_iter().zip(next.0..) {
                 let [physical, end] =
                     [place.start, place.end].map(|at| base + i64::try_from(at).expect("in a segment"));
-                stamp(&mut buffer[place], QueueOffset(queue_offset), physical, store_timestamp);
+                stamp(&mut buffer[place.clone()], QueueOffset(queue_offset), physical, store_timestamp);
+                if self.config.seal_records {
+                    seal(&mut buffer[place]);
+                }
                 let message_id = MessageId::new(first.store_host, physical).to_string();
                 appended.push(Appended {
                     physical,

@@ -1,6 +1,7 @@
 //! Sizes, intervals, limits and policies of one store.
 use crate::error::{ConfigError, StoreError};
 use crate::layout;
+use crate::scan::Check;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -89,6 +90,11 @@ pub struct StoreConfig {
     pub max_filter_bytes: u32,
     /// The index of keys (`messageIndexEnable`); none: no message is found by its keys.
     pub index: Option<IndexConfig>,
+    /// `enabledAppendPropCRC`: each record ends with a checksum of all of it, which is looked at wherever a record has one. Without it a
+    /// flipped bit is noticed in a body only.
+    pub seal_records: bool,
+    /// `forceVerifyPropCRC`: a record without that checksum is damaged.
+    pub require_seals: bool,
     /// Damage inside the synced part of the log.
     pub damage: DamagePolicy,
     /// Written into the `abort` file.
@@ -125,6 +131,8 @@ impl StoreConfig {
             max_transfer_count_disk: 8,
             max_filter_bytes: 16_000,
             index: Some(IndexConfig::default()),
+            seal_records: false,
+            require_seals: false,
             damage: DamagePolicy::Refuse,
             process_id: 0,
         }
@@ -160,6 +168,15 @@ impl StoreConfig {
     #[must_use]
     pub fn consume_queue_file_bytes(&self) -> u64 {
         self.consume_queue_file_size.next_multiple_of(layout::ENTRY_SIZE as u64).max(layout::ENTRY_SIZE as u64)
+    }
+
+    /// How closely bytes from the disk are looked at.
+    pub(crate) fn check(&self) -> Check {
+        match (self.require_seals, self.seal_records) {
+            (true, _) => Check::Sealed,
+            (false, true) => Check::Seal,
+            (false, false) => Check::Content,
+        }
     }
 
     /// Whether a store can work with these values.

@@ -2,7 +2,7 @@
 use crate::consume_queue::ConsumeQueue;
 use crate::error::ReadError;
 use crate::layout::{self, Entry};
-use crate::scan::{Check, Step, examine};
+use crate::scan::{Step, examine};
 use crate::store::Store;
 use bytes::Bytes;
 use protocol::{PhysicalOffset, QueueOffset};
@@ -193,7 +193,7 @@ impl Store {
             queue_offset: offset,
             offset: entry.physical,
         };
-        match examine(&bytes, entry.physical, entry.end(), Check::Content) {
+        match examine(&bytes, entry.physical, entry.end(), self.config.check()) {
             Ok(Step::Record(facts)) => {
                 let is_right = facts.end() == entry.end()
                     && facts.queue_offset() == offset

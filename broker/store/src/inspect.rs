@@ -149,7 +149,7 @@ pub async fn inspect(
     }
     let mut keys = match index {
         Some(IndexConfig { hash_slots: slots, entries }) => {
-            Some(KeyCheck::open(&root.join(layout::INDEX_DIR), IndexSizes { slots, entries })?)
+            Some(KeyCheck::open(&root.join(layout::INDEX_DIR), IndexSizes { slots, entries }, is_clean)?)
         }
         None => None,
     };

@@ -59,7 +59,7 @@ impl LogScan {
         for segment in segments {
             let mut window = Window::at(segment.start());
             while scan.problem.is_none() && scan.end < segment.end() {
-                let taken = match examine(window.rest(scan.end), scan.end, segment.end(), Check::Content) {
+                let taken = match examine(window.rest(scan.end), scan.end, segment.end(), config.check()) {
                     Ok(Step::Blank) => {
                         scan.end = segment.end();
                         Taken::Yes

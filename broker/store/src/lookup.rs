@@ -1,7 +1,7 @@
 //! Reading by physical offset and by time.
 use crate::consume_queue::ConsumeQueue;
 use crate::error::ReadError;
-use crate::scan::{Check, Step, examine};
+use crate::scan::{Step, examine};
 use crate::store::Store;
 use bytes::Bytes;
 use protocol::message::record::{PEEK_BYTES, Peeked, RecordView, peek};
@@ -27,7 +27,7 @@ impl Store {
         let Some(head) = self.log.read(at, PEEK_BYTES).await? else { return Ok(None) };
         let Ok(Peeked::Record { size, .. }) = peek(&head) else { return Ok(None) };
         let Some(bytes) = self.log.read(at, size).await? else { return Ok(None) };
-        match examine(&bytes, at, at + i64::try_from(size).unwrap_or(0), Check::Content) {
+        match examine(&bytes, at, at + i64::try_from(size).unwrap_or(0), self.config.check()) {
             Ok(Step::Record(facts)) if facts.end() <= self.confirm_end() => Ok(Some(bytes)),
             _ => Ok(None),
         }

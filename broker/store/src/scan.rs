@@ -20,6 +20,10 @@ pub(crate) enum Check {
     Structure,
     /// And the body's checksum, and torn properties.
     Content,
+    /// And the checksum of the whole record, if it has one.
+    Seal,
+    /// And it must have one.
+    Sealed,
 }
 
 /// What lies at a place in the log.
@@ -133,14 +137,24 @@ pub(crate) fn examine(
     Ok(Step::Record(facts))
 }
 
+/// A checksum of the whole record covers the body too.
+fn check_sums(record: &RecordView<'_>, check: Check) -> Result<(), RecordError> {
+    let seal = if check == Check::Content { None } else { record.check_seal() };
+    match seal {
+        Some(checked) => checked,
+        None if check == Check::Sealed => Err(RecordError::Unsealed),
+        None => record.check_body(),
+    }
+}
+
 fn parse(bytes: &[u8], at: PhysicalOffset, check: Check) -> Result<Facts<'_>, RecordError> {
     let record = RecordView::parse(bytes)?;
     let place = record.physical_offset();
     if place != at {
         return Err(RecordError::BadLength { field: "physical offset", length: place.0 });
     }
-    if check == Check::Content {
-        record.check_body()?;
+    if check != Check::Structure {
+        check_sums(&record, check)?;
         let start = record.size() - record.properties().len();
         let start = at + i64::try_from(start).expect("inside a record");
         if is_torn(record.properties(), start) {

@@ -7,9 +7,13 @@
 //! ```
 //! `b` and `s` are 8 (IPv4) or 20 (IPv6) as the system flag says; a port takes 32 bits.
 
+mod seal;
+
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use bytes::{BufMut, Bytes, BytesMut};
+
+pub use seal::{SEAL_BYTES, has_seal, seal, with_room_for_seal, without_seal};
 
 use super::hash::crc32;
 use super::sys_flag::SysFlag;

@@ -3,7 +3,7 @@
 use std::io::Read;
 
 use bytes::{Bytes, BytesMut};
-use protocol::message::record::{Peeked, peek};
+use protocol::message::record::{Peeked, peek, seal, with_room_for_seal};
 use protocol::message::{MessageId, RecordView};
 use protocol::{Properties, Record, StoredMessage};
 use serde_json::Value;
@@ -83,12 +83,37 @@ fn check_message(record: Record, expected: &Value) {
     }
 }
 
+/// A store whose records end with a checksum of all of them: it is right, and made again it is the same.
+fn check_seal(log: &Bytes, at: usize) {
+    let view = RecordView::parse(&log[at..]).unwrap();
+    view.check_seal().expect("each record has one").unwrap();
+    let record = Record::decode(&log.slice(at..)).unwrap();
+    let properties = with_room_for_seal(std::str::from_utf8(&record.properties).unwrap());
+    let mut again = BytesMut::new();
+    Record { properties: properties.into(), ..record }.encode(&mut again).unwrap();
+    seal(&mut again);
+    assert_eq!(again, view.bytes(), "record at {at}");
+    // Any other byte is noticed.
+    for place in 0..again.len() {
+        again[place] ^= 1;
+        let passes = RecordView::parse(&again).is_ok_and(|view| view.check_seal() == Some(Ok(())));
+        assert!(!passes, "byte {place} of the record at {at}");
+        again[place] ^= 1;
+    }
+}
+
 fn check_store(store: &str) {
     let (log, manifest) = (log(store), manifest(store));
     let records = manifest["commitLog"]["records"].as_array().unwrap();
     assert!(!records.is_empty());
     for record in records {
         check_record(&log, record);
+        let at = usize::try_from(record["phy"].as_u64().unwrap()).unwrap();
+        if store == "features" {
+            check_seal(&log, at);
+        } else {
+            assert!(RecordView::parse(&log[at..]).unwrap().check_seal().is_none());
+        }
     }
     for blank in manifest["commitLog"]["blanks"].as_array().unwrap() {
         let at = usize::try_from(blank["phy"].as_u64().unwrap()).unwrap();

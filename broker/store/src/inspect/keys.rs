@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 /// The index of a store, as a walk over its entries.
 pub(super) struct KeyCheck {
     sizes: IndexSizes,
+    /// Whether the slots of the last file are on the disk too: while a store runs, they are in memory.
+    is_clean: bool,
     files: Vec<PathBuf>,
     open: Option<OpenFile>,
     /// The entry that the next key is compared with.
@@ -22,16 +24,23 @@ pub(super) struct KeyCheck {
 struct OpenFile {
     path: PathBuf,
     file: File,
-    /// Byte of entry 1, and numbers of the next entry and the one behind the last.
-    first: u64,
-    next: u64,
-    end: u64,
+    sizes: IndexSizes,
+    /// Numbers of the next entry and the one behind the last.
+    next: u32,
+    end: u32,
+    /// The newest entry of each slot, as the entries read so far make them.
+    slots: Vec<u32>,
+    /// The header as it stands there, and as the records of the entries make it; none once an entry had no record.
+    said: IndexHeader,
+    made: Option<IndexHeader>,
+    /// What the header said before its first entry is not known: the file before it was deleted.
+    is_begin_unknown: bool,
 }
 
 impl KeyCheck {
-    pub(super) fn open(dir: &Path, sizes: IndexSizes) -> Result<KeyCheck, InspectError> {
+    pub(super) fn open(dir: &Path, sizes: IndexSizes, is_clean: bool) -> Result<KeyCheck, InspectError> {
         let files = numbered(dir, creation_time)?.into_iter().rev().map(|(_, path)| path).collect();
-        Ok(KeyCheck { sizes, files, open: None, next: None, has_begun: false, is_lost: false })
+        Ok(KeyCheck { sizes, is_clean, files, open: None, next: None, has_begun: false, is_lost: false })
     }
 
     /// Compares the keys of a record with the entries that are next. Records before the first entry have none: files were deleted.
@@ -46,6 +55,9 @@ impl KeyCheck {
             let Some((entry, path, position)) = &self.next else { return Ok(()) };
             if entry.physical == facts.physical() && entry.hash == key_hash(facts.topic, key) {
                 found.keys += 1;
+                if let Some(open) = &mut self.open {
+                    open.confirm(entry, *position, facts.store_timestamp(), found);
+                }
                 (self.next, self.has_begun) = (None, true);
             } else if self.has_begun {
                 let (at, words) = (facts.physical(), words(entry));
@@ -77,6 +89,9 @@ impl KeyCheck {
             let Some((entry, path, position)) = self.next.take_if(|(entry, ..)| entry.physical < at) else {
                 return Ok(());
             };
+            if let Some(open) = &mut self.open {
+                open.made = None;
+            }
             if entry.physical >= found.start {
                 found.report(&path, position, format!("the entry of {} names no record that was found", words(&entry)));
             }
@@ -85,17 +100,18 @@ impl KeyCheck {
 
     async fn read_next(&mut self, found: &mut Inspection) -> Result<Option<(IndexEntry, PathBuf, u64)>, InspectError> {
         loop {
-            if let Some(open) = &mut self.open
-                && open.next < open.end
-            {
-                let position = open.first + (open.next - 1) * IndexEntry::BYTES as u64;
-                let mut bytes = [0; IndexEntry::BYTES];
-                open.file.read_exact_at(&mut bytes, position).await.map_err(failed(&open.path))?;
-                open.next += 1;
-                return Ok(Some((IndexEntry::decode(&bytes), open.path.clone(), position)));
+            if let Some(open) = &mut self.open {
+                if open.next < open.end {
+                    return open.read_next(found).await.map(Some);
+                }
+                if self.is_clean || !self.files.is_empty() {
+                    open.check_slots(found).await?;
+                    open.check_header(found);
+                }
             }
+            let before = self.open.take().map(|open| open.said);
             let Some(path) = self.files.pop() else { return Ok(None) };
-            self.open = OpenFile::open(path, self.sizes, found).await?;
+            self.open = OpenFile::open(path, self.sizes, before, found).await?;
             if self.open.is_none() {
                 self.is_lost = true;
                 return Ok(None);
@@ -110,7 +126,12 @@ fn words(entry: &IndexEntry) -> String {
 
 impl OpenFile {
     /// None for a file that has another length: nothing in it is where it is looked for.
-    async fn open(path: PathBuf, sizes: IndexSizes, found: &mut Inspection) -> Result<Option<OpenFile>, InspectError> {
+    async fn open(
+        path: PathBuf,
+        sizes: IndexSizes,
+        before: Option<IndexHeader>,
+        found: &mut Inspection,
+    ) -> Result<Option<OpenFile>, InspectError> {
         let file = File::open(&path).map_err(failed(&path))?;
         let (length, expected) = (file.len().map_err(failed(&path))?, sizes.file_bytes());
         if length != expected {
@@ -124,7 +145,66 @@ impl OpenFile {
         }
         let mut bytes = [0; IndexHeader::BYTES];
         file.read_exact_at(&mut bytes, 0).await.map_err(failed(&path))?;
-        let end = u64::from(IndexHeader::decode(&bytes, sizes).count);
-        Ok(Some(OpenFile { path, file, first: sizes.entry_position(1), next: 1, end }))
+        let said = IndexHeader::decode(&bytes, sizes);
+        Ok(Some(OpenFile {
+            path,
+            file,
+            sizes,
+            next: 1,
+            end: said.count,
+            slots: vec![0; sizes.slots as usize],
+            said,
+            made: Some(before.map_or(IndexHeader::EMPTY, IndexHeader::follower)),
+            is_begin_unknown: before.is_none() && found.start > PhysicalOffset::ZERO,
+        }))
+    }
+
+    /// A record was found for the entry that was read last.
+    fn confirm(&mut self, entry: &IndexEntry, position: u64, store_ms: i64, found: &mut Inspection) {
+        let seconds = self.made.as_ref().unwrap_or(&self.said).seconds_since_begin(store_ms);
+        let is_first = self.next == 2;
+        if entry.seconds != seconds && !(is_first && (self.is_begin_unknown || self.made.is_none())) {
+            let (words, stands) = (words(entry), entry.seconds);
+            found.report(&self.path, position, format!("the entry of {words} says {stands} seconds, not {seconds}"));
+        }
+        if let Some(made) = &mut self.made {
+            made.take(entry.physical, store_ms, entry.previous == 0);
+        }
+    }
+
+    fn check_header(&self, found: &mut Inspection) {
+        if let Some(made) = self.made.filter(|made| *made != self.said) {
+            found.report(&self.path, 0, format!("the header is {:?}, its entries make {made:?}", self.said));
+        }
+    }
+
+    async fn read_next(&mut self, found: &mut Inspection) -> Result<(IndexEntry, PathBuf, u64), InspectError> {
+        let position = self.sizes.entry_position(self.next);
+        let mut bytes = [0; IndexEntry::BYTES];
+        self.file.read_exact_at(&mut bytes, position).await.map_err(failed(&self.path))?;
+        let entry = IndexEntry::decode(&bytes);
+        let slot = &mut self.slots[self.sizes.slot_of(entry.hash)];
+        if entry.previous != *slot {
+            let (words, links, before) = (words(&entry), entry.previous, *slot);
+            found.report(&self.path, position, format!("the entry of {words} links to entry {links}, not to {before}"));
+        }
+        *slot = self.next;
+        self.next += 1;
+        Ok((entry, self.path.clone(), position))
+    }
+
+    /// Names the slots that are not as the entries make them.
+    async fn check_slots(&self, found: &mut Inspection) -> Result<(), InspectError> {
+        let mut bytes = vec![0; self.sizes.slots_bytes()];
+        let first = IndexHeader::BYTES as u64;
+        self.file.read_exact_at(&mut bytes, first).await.map_err(failed(&self.path))?;
+        for (slot, (bytes, expected)) in bytes.as_chunks::<4>().0.iter().zip(&self.slots).enumerate() {
+            let named = u32::from_be_bytes(*bytes);
+            if named != *expected {
+                let what = format!("slot {slot} names entry {named}, not {expected}");
+                found.report(&self.path, first + slot as u64 * 4, what);
+            }
+        }
+        Ok(())
     }
 }

@@ -89,7 +89,7 @@ impl LogWalk {
                 self.at = self.segments.get(self.current).map_or(self.at, |next| next.start);
                 continue;
             }
-            match examine(self.rest(), self.at, segment.end, Check::Content) {
+            match examine(self.rest(), self.at, segment.end, Check::Seal) {
                 Ok(Step::Blank) => {
                     self.tell(torn.take(), found);
                     self.at = segment.end;

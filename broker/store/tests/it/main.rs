@@ -9,6 +9,7 @@ mod golden;
 mod golden_index;
 mod inspect;
 mod model;
+mod places;
 mod reading;
 mod repair;
 mod replica;
