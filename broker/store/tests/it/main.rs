@@ -14,3 +14,4 @@ mod reading;
 mod repair;
 mod replica;
 mod support;
+mod sweep;
