@@ -1,6 +1,7 @@
 //! Which slaves hold what, and who waits for it. Pure.
 use protocol::PhysicalOffset;
 use rt::sync::oneshot;
+use rt::time::{Duration, Instant};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
@@ -41,9 +42,20 @@ pub(crate) struct WaitKey {
     number: u64,
 }
 
+/// A slave whose last connection has ended.
+#[derive(Clone, Copy, Debug)]
+struct Away {
+    acked: PhysicalOffset,
+    since: Instant,
+}
+
+/// Slaves that are away and remembered, at most; those that are away for longest are forgotten first.
+const AWAY_MAX: usize = 64;
+
 #[derive(Debug, Default)]
 pub(crate) struct AckTable {
     slaves: BTreeMap<ConnectionNumber, Slave>,
+    away: BTreeMap<Identity, Away>,
     waiting: BTreeMap<WaitKey, oneshot::Sender<()>>,
     waits: u64,
 }
@@ -60,6 +72,7 @@ impl AckTable {
         let older =
             self.slaves.range(..number).filter(|(_, slave)| slave.identity == identity).map(|(n, _)| *n).collect();
         if let Some(slave) = self.slaves.get_mut(&number) {
+            self.away.remove(&slave.identity);
             slave.identity = identity;
         }
         self.wake();
@@ -67,8 +80,12 @@ impl AckTable {
     }
 
     /// The connection has ended. An older one of the same slave speaks for it again only once it reports again: a dead one never does.
-    pub(crate) fn disconnect(&mut self, number: ConnectionNumber) {
+    pub(crate) fn disconnect(&mut self, number: ConnectionNumber, now: Instant) {
         let Some(gone) = self.slaves.remove(&number) else { return };
+        // An empty one begins with the last segment when it returns: it needs nothing.
+        if let Some(acked) = gone.acked.filter(|acked| *acked > PhysicalOffset::ZERO) {
+            self.remember(gone.identity.clone(), Away { acked, since: now });
+        }
         let newest = self.slaves.iter_mut().rev().find(|(_, slave)| slave.identity == gone.identity);
         if let Some((older, slave)) = newest
             && *older < number
@@ -85,7 +102,22 @@ impl AckTable {
     pub(crate) fn acknowledge(&mut self, number: ConnectionNumber, end: PhysicalOffset) {
         let Some(slave) = self.slaves.get_mut(&number) else { return };
         slave.acked = Some(end);
+        self.away.remove(&slave.identity);
         self.wake();
+    }
+
+    fn remember(&mut self, identity: Identity, away: Away) {
+        self.away.insert(identity, away);
+        if self.away.len() > AWAY_MAX {
+            let longest = self.away.iter().min_by_key(|(_, away)| away.since).map(|(identity, _)| identity.clone());
+            longest.and_then(|identity| self.away.remove(&identity));
+        }
+    }
+
+    /// The least that a slave holds which is away, but not for longer than `away_max`.
+    pub(crate) fn least_away(&self, now: Instant, away_max: Duration) -> Option<PhysicalOffset> {
+        let is_recent = |away: &&Away| now.saturating_duration_since(away.since) <= away_max;
+        self.away.values().filter(is_recent).map(|away| away.acked).min()
     }
 
     /// How far each slave is, once per slave and largest first. Of several connections of one slave the newest speaks for it: an older
@@ -161,6 +193,7 @@ impl AckTable {
 mod tests {
     use super::{AckTable, Identity};
     use protocol::PhysicalOffset;
+    use rt::time::{Duration, Instant};
     use std::net::{IpAddr, Ipv4Addr};
 
     fn host(last: u8) -> Identity {
@@ -204,7 +237,7 @@ mod tests {
         assert_eq!(acks.holding(at(50)), 1);
         acks.acknowledge(3, at(20));
         assert_eq!((acks.holding(at(20)), acks.holding(at(50))), (2, 1));
-        acks.disconnect(3);
+        acks.disconnect(3, Instant::now());
         assert_eq!(acks.holding(at(20)), 1, "the old connection must report again before it counts");
         acks.acknowledge(1, at(50));
         assert_eq!(acks.holding(at(50)), 2);
@@ -223,7 +256,7 @@ mod tests {
         assert_eq!(woken(), [true, false, false, false]);
         acks.acknowledge(2, at(20));
         assert_eq!(woken(), [false, true, true, false]);
-        acks.disconnect(2);
+        acks.disconnect(2, Instant::now());
         acks.acknowledge(1, at(30));
         assert_eq!(woken(), [false, false, false, false]);
         acks.check_invariants();
@@ -231,5 +264,34 @@ mod tests {
         assert_eq!(acks.within(at(40), 11), 1);
         assert_eq!(acks.within(at(20), 1), 1, "a slave ahead of the end asked for is in sync");
         assert!(acks.wait(at(30), 0).is_none());
+    }
+
+    #[test]
+    fn what_a_slave_has_is_remembered_until_it_returns_or_has_been_away_for_long() {
+        let (begin, hour) = (Instant::now(), Duration::from_secs(3600));
+        let mut acks = AckTable::default();
+        for (number, end) in [(1, 50), (2, 70), (3, 0)] {
+            acks.connect(number, host(number as u8));
+            acks.acknowledge(number, at(end));
+        }
+        assert_eq!(acks.least_away(begin, hour), None);
+        acks.disconnect(3, begin);
+        assert_eq!(acks.least_away(begin, hour), None, "an empty slave needs nothing");
+        acks.disconnect(1, begin);
+        acks.disconnect(2, begin + hour / 2);
+        assert_eq!(acks.least_away(begin + hour, hour), Some(at(50)));
+        assert_eq!(acks.least_away(begin + hour * 5 / 4, hour), Some(at(70)));
+        assert_eq!(acks.least_away(begin + hour * 2, hour), None);
+        // Back, but silent; then it speaks for itself.
+        acks.connect(4, host(1));
+        assert_eq!(acks.least_away(begin + hour, hour), Some(at(50)));
+        acks.acknowledge(4, at(60));
+        assert_eq!(acks.least_away(begin + hour, hour), Some(at(70)));
+        for number in 10..100 {
+            acks.connect(number, host(number as u8));
+            acks.acknowledge(number, at(number as i64));
+            acks.disconnect(number, begin + Duration::from_secs(number));
+        }
+        assert_eq!(acks.least_away(begin, hour), Some(at(36)), "those that are away for longest are forgotten first");
     }
 }

@@ -18,6 +18,8 @@ pub struct HaMasterConfig {
     pub gap_not_in_sync: u64,
     /// Slave connections at a time; one more is closed at once.
     pub slaves_max: usize,
+    /// The log that a slave needs is kept for it, unless the disk fills up, until it has been away for longer (`hotfireSlaveRetainTime`).
+    pub away_max: Duration,
 }
 
 impl HaMasterConfig {
@@ -30,6 +32,7 @@ impl HaMasterConfig {
             batch_bytes: 32 * 1024,
             gap_not_in_sync: 256 * MIB,
             slaves_max: 64,
+            away_max: Duration::from_secs(24 * 3600),
         }
     }
 }

@@ -166,6 +166,18 @@ impl HaMaster {
         state.streams.values().map(|stream| self.slave_state(&state, stream, log_end)).collect()
     }
 
+    /// The first place of the log that a slave still needs which is connected, or was not long ago; `None`: no slave needs any.
+    pub fn needed_from(&self) -> Option<PhysicalOffset> {
+        let state = self.shared.lock();
+        let away = state.acks.least_away(Instant::now(), self.shared.config.away_max);
+        let connected = state.streams.values().filter_map(|stream| {
+            let core = stream.core();
+            // An empty slave is sent the last segment only.
+            core.acked().max(core.start())
+        });
+        connected.chain(away).min()
+    }
+
     /// Slaves, each once, that are less than the configured gap behind the master's readable end.
     pub fn in_sync_slaves(&self) -> usize {
         let log_end = self.shared.store.confirm_end();
@@ -283,7 +295,7 @@ impl Shared {
     fn leave(&self, stream: &Stream) {
         let mut state = self.lock();
         state.streams.remove(&stream.number);
-        state.acks.disconnect(stream.number);
+        state.acks.disconnect(stream.number, Instant::now());
     }
 
     /// Serves one slave to the end of its connection.
