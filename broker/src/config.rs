@@ -7,9 +7,10 @@ use namesrv::config::AnswerConfig;
 use replication::{DivergencePolicy, HaMasterConfig, HaSlaveConfig};
 use server::{BrokerRole, ClusterConfig, ServerConfig, Timing};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
-use store::{DamagePolicy, FlushMode, IndexConfig, StoreConfig};
+use store::{DamagePolicy, FlushMode, IndexConfig, RetentionConfig, StoreConfig};
 
 /// Apache's levels.
 const DELAY_LEVELS: &str = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h";
@@ -248,6 +249,7 @@ fn as_master(reader: &Reader<'_>, listen: SocketAddr) -> Result<HaMasterConfig, 
         housekeeping: reader.millis("haHousekeepingInterval", standard.housekeeping)?,
         batch_bytes: u32::try_from(batch).expect("in range"),
         gap_not_in_sync: u64::try_from(gap).expect("positive"),
+        away_max: reader.millis("hotfireSlaveRetainTime", standard.away_max)?,
         ..standard
     })
 }
@@ -309,6 +311,31 @@ fn index(reader: &Reader<'_>) -> Result<Option<IndexConfig>, ConfigError> {
     Ok(reader.flag("messageIndexEnable", true)?.then_some(IndexConfig { hash_slots, entries }))
 }
 
+/// `deleteWhen` and what else says when messages are removed. Levels outside of RocketMQ's ranges are taken to be the nearest inside.
+fn retention(reader: &Reader<'_>) -> Result<RetentionConfig, ConfigError> {
+    let standard = RetentionConfig::default();
+    let percent = |key, absent: u32, range: RangeInclusive<u32>| {
+        let given = reader.number(key, i64::from(absent), 0..=100, "percent, 0 to 100")?;
+        Ok(u32::try_from(given).expect("in range").clamp(*range.start(), *range.end()))
+    };
+    let hours = reader.number("fileReservedTime", 72, 0..=1_000_000, "hours, 0 to 1000000")?;
+    let offset = reader.number("hotfireDeleteWhenUtcOffset", 0, -1439..=1439, "minutes, -1439 to 1439")?;
+    let batch = reader.number("deleteFileBatchMax", i64::from(standard.batch_max), 1..=10_000, "1 to 10000")?;
+    Ok(RetentionConfig {
+        delete_hours: reader.hours("deleteWhen", "04")?,
+        utc_offset_minutes: i16::try_from(offset).expect("in range"),
+        reserved: Duration::from_secs(u64::try_from(hours).expect("not negative") * 3600),
+        interval: reader.millis("cleanResourceInterval", standard.interval)?,
+        batch_max: u32::try_from(batch).expect("in range"),
+        log_pause: reader.millis("deleteCommitLogFilesInterval", standard.log_pause)?,
+        queue_pause: reader.millis("deleteConsumeQueueFilesInterval", standard.queue_pause)?,
+        used_max_percent: percent("diskMaxUsedSpaceRatio", standard.used_max_percent, 10..=95)?,
+        warning_percent: percent("diskSpaceWarningLevelRatio", standard.warning_percent, 35..=90)?,
+        forcible_percent: percent("diskSpaceCleanForciblyRatio", standard.forcible_percent, 30..=85)?,
+        is_forcible: reader.flag("cleanFileForciblyEnable", standard.is_forcible)?,
+    })
+}
+
 fn store(
     reader: &Reader<'_>,
     root: &std::path::Path,
@@ -357,6 +384,7 @@ fn store(
         index: index(reader)?,
         seal_records: reader.flag("enabledAppendPropCRC", false)?,
         require_seals: reader.flag("forceVerifyPropCRC", false)?,
+        retention: retention(reader)?,
         damage: reader.one_of("hotfireDamagedLog", &policies, standard.damage, "REFUSE or DROP_TAIL")?,
         ..standard
     })

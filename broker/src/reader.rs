@@ -3,7 +3,7 @@
 use crate::error::ConfigError;
 use crate::raw::{RawConfig, RawValue};
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
@@ -125,6 +125,19 @@ impl<'a> Reader<'a> {
         };
         let standard = parse(absent).expect("the built-in levels are well-formed");
         Ok(self.get(key, "delays such as 1s 5m 2h", standard, parse, |(_, text)| text.clone())?.0)
+    }
+
+    /// Hours of the day, separated by `;`.
+    pub fn hours(&self, key: &'static str, absent: &str) -> Result<BTreeSet<u8>, ConfigError> {
+        let parse = |text: &str| {
+            let hour = |part: &str| part.trim().parse().ok().filter(|hour: &u8| *hour < 24);
+            let hours = text.split(';').filter(|part| !part.trim().is_empty()).map(hour).collect::<Option<_>>()?;
+            Some((hours, text.to_owned()))
+        };
+        let standard = parse(absent).expect("the built-in hour is well-formed");
+        Ok(self
+            .get(key, "hours of the day, 0 to 23, several separated by ;", standard, parse, |(_, text)| text.clone())?
+            .0)
     }
 
     /// Refuses a setting that asks for what is not built: every value but `only` is an error.

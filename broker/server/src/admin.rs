@@ -60,14 +60,24 @@ pub(crate) async fn runtime_info(broker: &Broker, call: &Call) -> Result<Command
     ] {
         set(key, "0".to_owned());
     }
-    for key in ["timerEnqueueTps", "timerDequeueTps", "commitLogDiskRatio", "consumeQueueDiskRatio"] {
+    for key in ["timerEnqueueTps", "timerDequeueTps"] {
         set(key, "0.0".to_owned());
     }
+    let [log, queues] = broker.store.disk_used_percent()?.map(ratio_text);
+    set("commitLogDiskRatio", log.clone());
+    set(&format!("commitLogDiskRatio_{}", broker.config.store.commit_log_dir().display()), log);
+    set("consumeQueueDiskRatio", queues);
     Ok(call.json(&KvTable { table }))
 }
 
 fn average(sum: u64, count: u64) -> String {
     format!("{}.0", sum.checked_div(count).unwrap_or(0))
+}
+
+/// Percent as a fraction, in Java's form of a number.
+fn ratio_text(percent: u32) -> String {
+    let digits = format!("{}.{:02}", percent / 100, percent % 100);
+    digits.strip_suffix('0').map(str::to_owned).unwrap_or(digits)
 }
 
 /// Apache's three averages (10 s, 60 s, 600 s) are one here: since the start.

@@ -57,6 +57,8 @@ pub(crate) struct Broker {
     pub master_found: Notify,
     /// Wakes the delivery of a delay level whose queue was empty.
     pub level_arrivals: Vec<Notify>,
+    /// Wakes the removal of old messages: an operator has asked for it.
+    pub removal_asked: Notify,
     /// Work that a request leaves behind: notices to clients.
     pub background: TaskGroup,
     /// Cancelled when the broker shuts down; held pulls end.
@@ -109,6 +111,7 @@ impl Broker {
             topics_changed: Notify::new(),
             master_found: Notify::new(),
             level_arrivals: parts.cluster.delay_levels.iter().map(|_| Notify::new()).collect(),
+            removal_asked: Notify::new(),
             closing: shutdown.child_token(),
             serving: CancellationToken::new(),
             whole: CancellationToken::new(),

@@ -10,14 +10,14 @@ use crate::reply::PutStatus;
 use crate::topics::SCHEDULE_TOPIC;
 use protocol::body::DataVersion;
 use protocol::message::{Properties, property};
-use protocol::{QueueOffset, StoredMessage};
+use protocol::{PhysicalOffset, QueueOffset, StoredMessage};
 use rt::task::TaskGroup;
 use rt::time::{Instant, sleep, unix_ms};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use store::{GetRequest, GetStatus, NewMessage, TagFilter};
+use store::{GetRequest, GetStatus, NewMessage, ReadError, TagFilter};
 use tracing::{debug, warn};
 
 /// Pause after an error of the store.
@@ -138,6 +138,21 @@ pub(crate) fn start(broker: &Arc<Broker>, tasks: &TaskGroup) {
             }
         });
     }
+}
+
+/// The first place of the log that a delayed message needs which is not delivered.
+pub(crate) async fn undelivered_from(broker: &Broker) -> Result<Option<PhysicalOffset>, ReadError> {
+    let mut first: Option<PhysicalOffset> = None;
+    for level in 1..=i32::try_from(broker.cluster.delay_levels.len()).expect("few levels") {
+        let (min, max) = bounds(broker, SCHEDULE_TOPIC, level - 1);
+        let next = QueueOffset(broker.delays().next(level)).clamp(min, max);
+        if next < max
+            && let Some(place) = broker.store.place_of(SCHEDULE_TOPIC, level - 1, next).await?
+        {
+            first = Some(first.map_or(place, |first| first.min(place)));
+        }
+    }
+    Ok(first)
 }
 
 async fn run(broker: &Broker, level: i32, delay: Duration) {

@@ -2,7 +2,10 @@
 use crate::broker::Broker;
 use crate::consumers::Peer;
 use crate::refusal::Refusal;
-use crate::{admin, client_requests, group_requests, offset_requests, pull, reply, send, send_back, topic_requests};
+use crate::{
+    admin, client_requests, group_requests, offset_requests, pull, reply, retention_requests, send, send_back,
+    topic_requests,
+};
 use protocol::RequestCode;
 use protocol::frame::Command;
 use protocol::header::PullSysFlag;
@@ -53,6 +56,7 @@ impl Handler for Dispatch {
                     match &refusal {
                         // Not the peer's fault: the disk or a record is damaged, and nobody else would tell the operator.
                         Refusal::Read(error) => warn!(code, %peer, %error, "store cannot read"),
+                        Refusal::Retention(error) => warn!(code, %peer, %error, "store cannot remove"),
                         refusal => debug!(code, %peer, %refusal, "request refused"),
                     }
                     reply::refuse(&call.request, &refusal)
@@ -126,6 +130,9 @@ async fn serve(broker: &Arc<Broker>, call: &Call) -> Result<Command, Refusal> {
         C::GetBrokerHaStatus => admin::ha_status(broker, call),
         C::QueryMessage => admin::query_message(broker, call).await,
         C::ViewMessageById => admin::view_message(broker, call).await,
+        C::DeleteExpiredCommitlog => Ok(retention_requests::remove_expired(broker, call)),
+        C::CleanExpiredConsumequeue => retention_requests::remove_dead_topics(broker, call).await,
+        C::CleanUnusedTopic => retention_requests::remove_unused_topics(broker, call).await,
         C::LogDigest => admin::log_digest(broker, call).await,
         C::ReadLog => admin::read_log(broker, call).await,
         _ => Err(Refusal::NotSupported(call.request.code)),

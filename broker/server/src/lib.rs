@@ -19,6 +19,7 @@
 //! | `admin` | what mqadmin asks for |
 //! | `registration`, `slave_sync` | talking to name servers, and to the master |
 //! | `regain` | a master's start: what its slaves have and it lost |
+//! | `retention`, `retention_requests` | removing old messages: when, what holds them back, what operators ask for |
 //! | `schedule` | everything periodic |
 //! | `reply` | errors and outcomes to response codes |
 //!
@@ -53,6 +54,8 @@ mod regain;
 mod registration;
 mod replicas;
 mod reply;
+mod retention;
+mod retention_requests;
 mod schedule;
 mod send;
 mod send_back;

@@ -2,7 +2,7 @@
 use crate::filter::FilterError;
 use crate::names::NameError;
 use protocol::{HeaderError, JsonError};
-use store::{AppendError, ReadError};
+use store::{AppendError, ReadError, RetentionError};
 use thiserror::Error;
 
 /// Where RocketMQ's documentation explains the error, as its clients print it.
@@ -74,7 +74,7 @@ pub(crate) enum Refusal {
     #[error("message body is empty")]
     EmptyBody,
     #[error("{0}")]
-    Append(#[from] AppendError),
+    Append(AppendError),
     #[error("look message by offset failed, {0}")]
     NoMessageAt(i64),
     #[error("can not find message by the offset, {0}")]
@@ -110,6 +110,8 @@ pub(crate) enum Refusal {
     SubscriptionForbidden { group: String, topic: String },
     #[error("store cannot read: {0}")]
     Read(#[from] ReadError),
+    #[error("store cannot remove: {0}")]
+    Retention(RetentionError),
 
     #[error("Group {0} not exist!")]
     OffsetGroup(String),
@@ -129,6 +131,26 @@ pub(crate) enum Refusal {
     NoProducer(String),
     #[error("The topic[{0}] is conflict with system topic.")]
     SystemTopic(String),
+}
+
+impl From<AppendError> for Refusal {
+    /// A full disk has Apache's words, which clients and operators know.
+    fn from(error: AppendError) -> Refusal {
+        match error {
+            AppendError::DiskFull { .. } => Refusal::ServiceNotAvailable,
+            other => Refusal::Append(other),
+        }
+    }
+}
+
+impl From<RetentionError> for Refusal {
+    /// A poisoned store answers nothing.
+    fn from(error: RetentionError) -> Refusal {
+        match error {
+            RetentionError::Poisoned(_) => Refusal::NoAnswer,
+            other => Refusal::Retention(other),
+        }
+    }
 }
 
 impl Refusal {

@@ -88,6 +88,11 @@ impl Replicas {
         }
     }
 
+    /// The first place of the log that a slave still needs, which is connected or was not long ago.
+    pub fn needed_from(&self) -> Option<PhysicalOffset> {
+        self.master().and_then(HaMaster::needed_from)
+    }
+
     /// What GET_BROKER_HA_STATUS tells.
     pub fn info(&self, log_end: PhysicalOffset) -> HaRuntimeInfo {
         match self {

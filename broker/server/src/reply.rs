@@ -93,6 +93,7 @@ fn refusal_code(refusal: &Refusal) -> Option<ResponseCode> {
         | R::NoTimer
         | R::FilterType(_)
         | R::Read(_)
+        | R::Retention(_)
         | R::ResetRange { .. }
         | R::NoConsumer(_)
         | R::NoProducer(_) => ResponseCode::SystemError,
@@ -113,9 +114,10 @@ fn append_code(error: &AppendError) -> Option<ResponseCode> {
         | AppendError::Encode(_) => ResponseCode::MessageIllegal,
         AppendError::QueueId { .. } => ResponseCode::InvalidParameter,
         AppendError::CreateSegment { .. } => ResponseCode::SystemError,
-        AppendError::NoSpace { .. } | AppendError::NotCaughtUp { .. } | AppendError::Closed => {
-            ResponseCode::ServiceNotAvailable
-        }
+        AppendError::DiskFull { .. }
+        | AppendError::NoSpace { .. }
+        | AppendError::NotCaughtUp { .. }
+        | AppendError::Closed => ResponseCode::ServiceNotAvailable,
     })
 }
 
@@ -174,6 +176,7 @@ mod tests {
         check(AppendError::BadBatch, Some(13));
         check(AppendError::QueueId { queue_id: -1 }, Some(29));
         check(AppendError::Closed, Some(14));
+        check(AppendError::DiskFull { used_percent: 91 }, Some(14));
         check(AppendError::NotCaughtUp { end: protocol::PhysicalOffset(0) }, Some(14));
     }
 

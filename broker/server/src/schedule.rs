@@ -1,7 +1,7 @@
 //! Everything a broker does by the clock, in one place. Each task ends with the broker.
 use crate::broker::Broker;
 use crate::consumers::Peer;
-use crate::{delay, registration, slave_sync};
+use crate::{delay, registration, retention, slave_sync};
 use rt::task::TaskGroup;
 use rt::time::sleep;
 use std::collections::BTreeSet;
@@ -31,6 +31,7 @@ pub(crate) fn start(broker: &Arc<Broker>, tasks: &TaskGroup, registered: bool) {
         every(broker, tasks, timing.delay_persist_period, |broker| async move { broker.save_delays().await });
         delay::start(broker, tasks);
     }
+    tasks.spawn(retention::run(Arc::clone(broker)));
 }
 
 /// Runs `work` after each period; the period counts from the end of the work, so that slow work does not pile up.

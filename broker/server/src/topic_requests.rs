@@ -70,7 +70,7 @@ fn alter(attributes: &mut BTreeMap<String, String>, text: &str) -> Result<(), Re
     Ok(())
 }
 
-/// DELETE_TOPIC_IN_BROKER: the topic and its progress; its queues stay on disk until the log is cleaned.
+/// DELETE_TOPIC_IN_BROKER: the topic, its progress and its queues; its records stay in the log until they expire.
 pub(crate) async fn delete(broker: &Broker, call: &Call) -> Result<Command, Refusal> {
     let header: DeleteTopicRequest = call.request.header()?;
     check_topic(&header.topic)?;
@@ -85,6 +85,8 @@ pub(crate) async fn delete(broker: &Broker, call: &Call) -> Result<Command, Refu
         broker.save_offsets().await;
         crate::registration::register(broker).await;
     }
+    // Even if the table does not know it: a former deletion may not have come so far.
+    broker.store.remove_topic(&header.topic).await?;
     Ok(call.ok())
 }
 

@@ -19,7 +19,10 @@ fn refuse(text: &str, expected: &str) {
 fn apaches_minimal_file_is_accepted_and_what_has_no_effect_is_named() {
     let settings = Config::parse(MINIMAL).expect("well-formed").broker().expect("valid");
     assert_eq!(settings.cluster.broker_name, "broker-a");
-    assert_eq!(settings.without_effect, ["deleteWhen", "fileReservedTime"]);
+    assert_eq!(settings.without_effect, [""; 0]);
+    assert_eq!(settings.node.store.retention.reserved.as_secs(), 48 * 3600);
+    let settings = Config::parse(&format!("{MINIMAL}warmMapedFileEnable=true\n")).expect("well-formed").broker();
+    assert_eq!(settings.expect("valid").without_effect, ["warmMapedFileEnable"]);
     assert!(!settings.own_address_known);
 }
 
@@ -37,6 +40,19 @@ fn a_wrong_value_is_named_with_its_key_and_line() {
     refuse("brokerName=a b", "brokerName=a b (line 1): expected letters, digits, - _ % |, at most 100");
     refuse("\nenableControllerMode = true", "enableControllerMode=true (line 2): not built");
     refuse("listenPort=65535", "listenPort=65535 (line 1): expected a port below 65535, or haListenPort as well");
+}
+
+#[test]
+fn hours_and_levels_of_retention() {
+    let retention = |key, value| Config::default().with(key, value).broker().expect("valid").node.store.retention;
+    assert_eq!(retention("deleteWhen", "04; 23;").delete_hours, [4, 23].into());
+    assert_eq!(retention("hotfireDeleteWhenUtcOffset", "480").utc_offset_minutes, 480);
+    // Apache's getters clamp.
+    assert_eq!(retention("diskMaxUsedSpaceRatio", "99").used_max_percent, 95);
+    assert_eq!(retention("diskSpaceWarningLevelRatio", "95").warning_percent, 90);
+    assert_eq!(retention("diskSpaceCleanForciblyRatio", "5").forcible_percent, 30);
+    refuse("deleteWhen=24", "deleteWhen=24 (line 1): expected hours of the day, 0 to 23, several separated by ;");
+    refuse("fileReservedTime=-1", "fileReservedTime=-1 (line 1): expected hours, 0 to 1000000");
 }
 
 #[test]
@@ -71,9 +87,18 @@ fn the_dump_lists_every_setting_in_force() {
     brokerRole=ASYNC_MASTER
     brokerTopicEnable=true
     channelExpiredTimeout=120000
+    cleanFileForciblyEnable=true
+    cleanResourceInterval=10000
     clusterTopicEnable=true
     coldDataFlowControlEnable=false
     defaultTopicQueueNums=8
+    deleteCommitLogFilesInterval=100
+    deleteConsumeQueueFilesInterval=100
+    deleteFileBatchMax=10
+    deleteWhen=04
+    diskMaxUsedSpaceRatio=75
+    diskSpaceCleanForciblyRatio=85
+    diskSpaceWarningLevelRatio=90
     duplicationEnable=false
     enableControllerMode=false
     enableDLegerCommitLog=false
@@ -84,6 +109,7 @@ fn the_dump_lists_every_setting_in_force() {
     enableRocksDBStore=false
     enableSlaveActingMaster=false
     enabledAppendPropCRC=false
+    fileReservedTime=48
     flushCommitLogLeastPages=4
     flushCommitLogThoroughInterval=10000
     flushConsumeQueueLeastPages=2
@@ -101,10 +127,12 @@ fn the_dump_lists_every_setting_in_force() {
     haSendHeartbeatInterval=5000
     haTransferBatchSize=32768
     hotfireDamagedLog=REFUSE
+    hotfireDeleteWhenUtcOffset=0
     hotfireHeldPullsMax=100000
     hotfireHoldTimeMax=60000
     hotfireRecoverFromSlave=true
     hotfireRecoverFromSlaveTimeout=3000
+    hotfireSlaveRetainTime=86400000
     hotfireSlaveSyncPeriod=10000
     hotfireSlaveTruncateMax=268435456
     inSyncReplicas=1

@@ -153,6 +153,10 @@ impl Store {
     /// As [`Store::append`]; and [`AppendError::BadBatch`].
     pub fn append_batch(&self, messages: Vec<NewMessage>) -> Result<Vec<Appended>, AppendError> {
         let Some(first) = messages.first() else { return Err(AppendError::BadBatch) };
+        if let Some(used_percent) = self.retention.full() {
+            rt::probe!("store.append.disk_full");
+            return Err(AppendError::DiskFull { used_percent });
+        }
         let is_one_queue = |message: &NewMessage| message.topic == first.topic && message.queue_id == first.queue_id;
         if messages.len() > 1 && !messages.iter().all(|m| is_one_queue(m) && is_queued(SysFlag(m.sys_flag))) {
             return Err(AppendError::BadBatch);

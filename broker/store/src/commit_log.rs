@@ -52,6 +52,18 @@ impl NextOffsets {
         self.0.get(topic).and_then(|queues| queues.get(&queue_id)).copied().unwrap_or(0)
     }
 
+    /// The queues of the topic begin anew.
+    pub(crate) fn remove_topic(&mut self, topic: &str) {
+        self.0.remove(topic);
+    }
+
+    /// The queue begins anew.
+    pub(crate) fn remove(&mut self, topic: &str, queue_id: i32) {
+        if let Some(queues) = self.0.get_mut(topic) {
+            queues.remove(&queue_id);
+        }
+    }
+
     /// Offsets of a queue never go back, except by truncation, which builds the table anew.
     pub(crate) fn raise(&mut self, topic: &str, queue_id: i32, next: i64) {
         if !self.0.contains_key(topic) {
@@ -240,6 +252,19 @@ impl CommitLog {
         Ok(segment)
     }
 
+    /// Whether the segment is the oldest of several: the last one is never removed.
+    pub(crate) fn is_removable(&self, oldest: &Arc<Segment>) -> bool {
+        matches!(&self.segments()[..], [first, _, ..] if Arc::ptr_eq(first, oldest))
+    }
+
+    /// Retention only: the log begins with the next segment. Readers that hold this one read on.
+    pub(crate) fn forget_oldest(&self, oldest: &Arc<Segment>) {
+        let mut segments = self.segments.lock().expect("no code that can panic runs under this lock");
+        assert!(segments.len() > 1, "the last segment stays");
+        assert!(Arc::ptr_eq(&segments[0], oldest), "the oldest goes first");
+        *segments = Arc::new(segments[1..].to_vec());
+    }
+
     /// Truncation only: the list ends with the segment that holds `to`, and the log at `to`.
     pub(crate) fn cut(&self, appender: &mut Appender, keep: Vec<Arc<Segment>>, to: PhysicalOffset) {
         *self.segments.lock().expect("no code that can panic runs under this lock") = Arc::new(keep);
@@ -328,6 +353,16 @@ impl Appender {
 
     pub(crate) fn raise_next(&mut self, topic: &str, queue_id: i32, next: QueueOffset) {
         self.next.raise(topic, queue_id, next.0);
+    }
+
+    /// The topic is removed: its queues begin anew.
+    pub(crate) fn remove_topic(&mut self, topic: &str) {
+        self.next.remove_topic(topic);
+    }
+
+    /// The master has begun the queue anew.
+    pub(crate) fn remove_queue(&mut self, topic: &str, queue_id: i32) {
+        self.next.remove(topic, queue_id);
     }
 
     /// Truncation only.

@@ -1,6 +1,7 @@
 //! Sizes, intervals, limits and policies of one store.
 use crate::error::{ConfigError, StoreError};
 use crate::layout;
+use crate::retention::RetentionConfig;
 use crate::scan::Check;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -95,6 +96,8 @@ pub struct StoreConfig {
     pub seal_records: bool,
     /// `forceVerifyPropCRC`: a record without that checksum is damaged.
     pub require_seals: bool,
+    /// When old segments are removed.
+    pub retention: RetentionConfig,
     /// Damage inside the synced part of the log.
     pub damage: DamagePolicy,
     /// Written into the `abort` file.
@@ -133,6 +136,7 @@ impl StoreConfig {
             index: Some(IndexConfig::default()),
             seal_records: false,
             require_seals: false,
+            retention: RetentionConfig::default(),
             damage: DamagePolicy::Refuse,
             process_id: 0,
         }
@@ -197,10 +201,12 @@ impl StoreConfig {
         {
             return Err(ConfigError::IndexSize { hash_slots, entries });
         }
+        self.retention.validate()?;
         for (name, interval) in [
             ("flushIntervalCommitLog", self.flush_interval),
             ("flushIntervalConsumeQueue", self.queue_flush_interval),
             ("checkpoint interval", self.checkpoint_interval),
+            ("cleanResourceInterval", self.retention.interval),
         ] {
             if interval.is_zero() {
                 return Err(ConfigError::ZeroInterval { name });

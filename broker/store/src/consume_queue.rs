@@ -114,6 +114,11 @@ impl ConsumeQueue {
         Ok(Ok(()))
     }
 
+    /// The directory of its files.
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
     pub(crate) fn bounds(&self) -> (QueueOffset, QueueOffset) {
         let state = self.lock();
         // While a queue that begins above 0 gets its first entry, its minimum is already known and its entries are not readable.
@@ -139,6 +144,13 @@ impl ConsumeQueue {
         state.pending.extend_from_slice(&entry.encode());
         state.last_end = entry.end();
         Push::Added
+    }
+
+    /// Whether a record whose offset the queue has already shows that its entries are those of a former topic of the name: it lies behind
+    /// all of them and has the first offset, or there are none.
+    pub(crate) fn is_of_former_topic(&self, offset: QueueOffset, entry: &Entry) -> bool {
+        let last_end = self.lock().last_end;
+        entry.physical >= last_end && (offset.0 == 0 || last_end == PhysicalOffset::ZERO)
     }
 
     /// Makes a queue without entries begin at `offset`, with blank entries from the start of that file (Apache's rule, so that
@@ -244,7 +256,8 @@ impl ConsumeQueue {
         self.clear_from(keep)?;
         {
             let mut state = self.lock();
-            state.max = if keep == first { 0 } else { entries_in(keep) };
+            // The name of the first file says which offsets are used, even if no entry is left.
+            state.max = entries_in(keep);
             state.min = state.max;
             state.last_end = last_end;
         }
@@ -279,6 +292,34 @@ impl ConsumeQueue {
         }
     }
 
+    /// Moves the minimum to the first entry whose record is still in the log, which begins at `log_min`, and removes the files before it, but
+    /// never the last one: it says which offset is next. Each file is removed durably before the next, so that no crash leaves a hole.
+    /// Returns how many.
+    ///
+    /// # Errors
+    /// With the path that the disk failed at.
+    pub(crate) async fn remove_below(&self, log_min: PhysicalOffset) -> Result<u32, (PathBuf, io::Error)> {
+        let min = self.lock().min;
+        self.find_min(min, log_min).await.map_err(|source| (self.dir.clone(), source))?;
+        let position = layout::entry_position(self.bounds().0);
+        let mut removed = 0;
+        loop {
+            let oldest = {
+                let state = self.lock();
+                let is_below = |file: &&QueueFile| state.files.len() > 1 && file.start + self.file_bytes <= position;
+                state.files.first().filter(is_below).cloned()
+            };
+            let Some(QueueFile { path, .. }) = oldest else { return Ok(removed) };
+            match rt::fs::remove_file(&path) {
+                Err(source) if source.kind() != io::ErrorKind::NotFound => return Err((path, source)),
+                _ => {}
+            }
+            self.lock().files.remove(0);
+            rt::fs::sync_dir(&self.dir).await.map_err(|source| (self.dir.clone(), source))?;
+            removed += 1;
+        }
+    }
+
     /// Moves the minimum to the first entry whose record is still in the log (`correctMinOffset`).
     async fn find_min(&self, first: i64, log_min: PhysicalOffset) -> io::Result<()> {
         let max = self.bounds().1.0;
@@ -297,11 +338,13 @@ impl ConsumeQueue {
         Ok(())
     }
 
-    /// Removes the files behind `position` and clears the rest of the file that holds it.
+    /// Removes the files behind `position` and clears the rest of the file that holds it, or that is the first left of a queue whose
+    /// older files were removed.
     fn clear_from(&self, position: u64) -> io::Result<()> {
         let mut state = self.lock();
         while let Some(file) = state.files.last() {
-            if file.start >= position {
+            let says_next = file.start == position && position > 0 && state.files.len() == 1;
+            if file.start >= position && !says_next {
                 rt::fs::remove_file(&file.path)?;
                 state.files.pop();
                 state.names += 1;

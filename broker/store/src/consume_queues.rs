@@ -2,6 +2,7 @@
 use crate::consume_queue::ConsumeQueue;
 use crate::error::StoreError;
 use crate::layout;
+use crate::tombstones::Tombstones;
 use protocol::PhysicalOffset;
 use std::collections::BTreeMap;
 use std::io;
@@ -16,16 +17,22 @@ pub(crate) struct ConsumeQueues {
     root: PathBuf,
     file_bytes: u64,
     table: Mutex<Table>,
+    tombstones: Tombstones,
 }
 
 impl ConsumeQueues {
-    pub(crate) fn new(root: PathBuf, file_bytes: u64) -> ConsumeQueues {
-        ConsumeQueues { root, file_bytes, table: Mutex::default() }
+    pub(crate) fn new(root: PathBuf, file_bytes: u64, tombstones: Tombstones) -> ConsumeQueues {
+        ConsumeQueues { root, file_bytes, table: Mutex::default(), tombstones }
     }
 
     /// Finds the queues on disk. Their entries are not looked at yet. After an orderly stop their names are known to be synced.
-    pub(crate) fn load(root: PathBuf, file_bytes: u64, is_clean: bool) -> Result<ConsumeQueues, StoreError> {
-        let queues = ConsumeQueues::new(root, file_bytes);
+    pub(crate) fn load(
+        root: PathBuf,
+        file_bytes: u64,
+        is_clean: bool,
+        tombstones: Tombstones,
+    ) -> Result<ConsumeQueues, StoreError> {
+        let queues = ConsumeQueues::new(root, file_bytes, tombstones);
         for topic_dir in list_dirs(&queues.root)? {
             let Some(topic) = topic_dir.file_name().and_then(|name| name.to_str()).map(Arc::<str>::from) else {
                 continue;
@@ -87,9 +94,27 @@ impl ConsumeQueues {
         self.lock().values().flat_map(|queues| queues.values().cloned()).collect()
     }
 
+    /// Which records are those of removed topics.
+    pub(crate) fn tombstones(&self) -> &Tombstones {
+        &self.tombstones
+    }
+
+    /// Takes a topic's queues out of the set; their files stay.
+    pub(crate) fn take_topic(&self, topic: &str) -> Vec<Arc<ConsumeQueue>> {
+        self.lock().remove(topic).map(|queues| queues.into_values().collect()).unwrap_or_default()
+    }
+
     /// The latest record end that any entry names.
     pub(crate) fn last_end(&self) -> PhysicalOffset {
         self.all().iter().map(|queue| queue.last_end()).max().unwrap_or(PhysicalOffset::ZERO)
+    }
+
+    /// The latest record end that any entry of each topic names.
+    pub(crate) fn last_end_by_topic(&self) -> Vec<(Arc<str>, PhysicalOffset)> {
+        let last = |queues: &BTreeMap<i32, Arc<ConsumeQueue>>| {
+            queues.values().map(|queue| queue.last_end()).max().unwrap_or(PhysicalOffset::ZERO)
+        };
+        self.lock().iter().map(|(topic, queues)| (Arc::clone(topic), last(queues))).collect()
     }
 
     /// Syncs the queues that `wanted` chooses.

@@ -75,6 +75,8 @@ pub(crate) enum Placed {
     Added { tags_code: i64 },
     /// It has none, or had it before.
     Nothing,
+    /// Its queue has begun anew: the topic was removed and made again since the queue's last entry. The entries have to go first.
+    Anew,
     /// Entries before it are missing in its queue, which has `expected` so far.
     Gap { expected: i64, offset: QueueOffset },
 }
@@ -89,6 +91,9 @@ pub(crate) fn place(
     if !facts.is_queued() {
         return (Placed::Nothing, None);
     }
+    if queues.tombstones().cover(facts.topic, facts.physical()) {
+        return (Placed::Nothing, None);
+    }
     if !is_directory_name(facts.topic) || facts.queue_id() < 0 || facts.queue_offset().0 < 0 {
         tracing::warn!(physical = %facts.physical(), "record names no possible queue");
         return (Placed::Nothing, None);
@@ -98,6 +103,7 @@ pub(crate) fn place(
     let entry = Entry { physical: facts.physical(), size: facts.size(), tags_code };
     let placed = match queue.push(facts.queue_offset(), entry) {
         Push::Added => Placed::Added { tags_code },
+        Push::Known if queue.is_of_former_topic(facts.queue_offset(), &entry) => Placed::Anew,
         Push::Known => Placed::Nothing,
         Push::Gap { expected } => Placed::Gap { expected, offset: facts.queue_offset() },
     };
@@ -217,6 +223,10 @@ impl Store {
         let (mut placed, queue) = place(&self.queues, facts, delay_levels);
         dispatcher.store_timestamp = facts.store_timestamp();
         let Some(queue) = queue else { return Ok(()) };
+        if placed == Placed::Anew {
+            self.begin_anew(&queue)?;
+            placed = place(&self.queues, facts, delay_levels).0;
+        }
         if let Placed::Gap { expected, offset } = placed {
             if !close_gap(&queue, expected, offset) {
                 let field = RecordError::BadLength { field: "queue offset", length: offset.0 };
@@ -237,6 +247,15 @@ impl Store {
         if !dispatcher.touched.iter().any(|touched| Arc::ptr_eq(touched, &queue)) {
             dispatcher.touched.push(queue);
         }
+        Ok(())
+    }
+
+    /// The master has removed the topic and made it again.
+    fn begin_anew(&self, queue: &ConsumeQueue) -> Result<(), DispatchError> {
+        rt::probe!("store.dispatch.queue_anew");
+        tracing::info!(topic = %queue.topic, queue_id = queue.queue_id, "queue begins anew");
+        queue.reset().map_err(|source| self.not_written(source))?;
+        self.log.lock().remove_queue(&queue.topic, queue.queue_id);
         Ok(())
     }
 
@@ -282,6 +301,12 @@ impl Store {
 }
 
 impl Dispatcher {
+    /// The topic is removed: nothing more is written for it, and nobody told.
+    pub(crate) fn forget_topic(&mut self, topic: &str) {
+        self.arrivals.retain(|arrival| &*arrival.topic != topic);
+        self.touched.retain(|queue| &*queue.topic != topic);
+    }
+
     pub(crate) fn at(mark: FlushMark) -> Dispatcher {
         Dispatcher { position: mark.end, store_timestamp: mark.store_timestamp, ..Dispatcher::default() }
     }

@@ -34,6 +34,24 @@ pub enum ConfigError {
         /// The value.
         size: u32,
     },
+    /// `deleteWhen` names an hour that no day has.
+    #[error("deleteWhen {hour} is not an hour of the day, 0 to 23")]
+    DeleteHour {
+        /// The hour.
+        hour: u8,
+    },
+    /// A level of disk use out of its range.
+    #[error("{name} {percent} is not {min} to {max} percent")]
+    DiskLevel {
+        /// The level's key.
+        name: &'static str,
+        /// The value.
+        percent: u32,
+        /// The smallest value.
+        min: u32,
+        /// The largest value.
+        max: u32,
+    },
     /// An interval of zero would spin.
     #[error("{name} is zero")]
     ZeroInterval {
@@ -187,6 +205,12 @@ pub enum AppendError {
         /// The system's answer.
         source: io::Error,
     },
+    /// The disk is so full that no message is taken until there is room again.
+    #[error("the disk is full: {used_percent} percent are used")]
+    DiskFull {
+        /// How full it was found, in percent.
+        used_percent: u32,
+    },
     /// Bytes received from a master are not dispatched yet, so queue offsets are not known.
     #[error("replicated bytes up to {end} are not dispatched yet")]
     NotCaughtUp {
@@ -270,6 +294,33 @@ pub enum ReadError {
         /// End of the readable log.
         end: PhysicalOffset,
     },
+}
+
+/// Why nothing was removed, or not all that should be. Nothing else than what was asked for is gone.
+#[derive(Debug, thiserror::Error)]
+pub enum RetentionError {
+    /// A system call failed.
+    #[error("cannot {action} {path}")]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// On which file or directory.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// What the decision needs could not be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The topic cannot have queues.
+    #[error("topic {topic:?} cannot be the name of a directory")]
+    TopicName {
+        /// The topic.
+        topic: String,
+    },
+    /// A sync or a write failed.
+    #[error("the store is poisoned: {0}")]
+    Poisoned(PoisonCause),
 }
 
 /// Why replicated bytes were not appended, or the log was not truncated.

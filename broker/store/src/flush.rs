@@ -112,6 +112,11 @@ impl QueueFlush {
     pub(crate) fn path(&self) -> &std::path::Path {
         self.checkpoint.path()
     }
+
+    /// Up to where the checkpoint says that records and their queue entries are on the disk.
+    pub(crate) fn claimed_end(&self) -> PhysicalOffset {
+        self.checkpoint.claims().ends.map_or(PhysicalOffset::ZERO, |ends| ends.queues.min(ends.synced))
+    }
 }
 
 impl Store {

@@ -132,6 +132,11 @@ impl Store {
         let scan =
             u64::from(self.config.max_filter_bytes).max(u64::from(request.max_messages) * entry_bytes) / entry_bytes;
         let Some(run) = queue.run(request.from, usize::try_from(scan.max(1)).expect("32 bits fit")) else {
+            // Its file was removed in this moment.
+            let bounds = queue.bounds();
+            if request.from < bounds.0 {
+                return Ok(GetOutcome::nothing(GetStatus::OffsetTooSmall, bounds.0, bounds));
+            }
             let next = queue.next_file(request.from).min(bounds.1);
             return Ok(GetOutcome::nothing(GetStatus::OffsetFoundNull, next, bounds));
         };

@@ -175,6 +175,24 @@ impl Index {
         }
     }
 
+    /// Removes the files whose last message lies before `min`, but never the last file.
+    ///
+    /// # Errors
+    /// With the path that could not be removed.
+    pub(crate) fn remove_below(&self, min: PhysicalOffset) -> Result<(), (PathBuf, io::Error)> {
+        loop {
+            let oldest = {
+                let state = self.lock();
+                state.files.first().filter(|file| state.files.len() > 1 && file.header().end < min).cloned()
+            };
+            let Some(oldest) = oldest else { return Ok(()) };
+            rt::fs::remove_file(oldest.path()).map_err(|source| (oldest.path().to_owned(), source))?;
+            let mut state = self.lock();
+            state.files.remove(0);
+            state.names += 1;
+        }
+    }
+
     /// Places of at most `most` messages that may have the key and were stored between the times (Unix milliseconds, both included),
     /// newest first.
     ///

@@ -143,7 +143,7 @@ pub async fn inspect(
     let mut found = Inspection { is_clean, ..Inspection::default() };
     let default_log = root.join(layout::COMMIT_LOG_DIR);
     let mut walk = LogWalk::open(commit_log.unwrap_or(&default_log), &mut found)?;
-    let mut queues = QueueCheck::open(root, &mut found)?;
+    let mut queues = QueueCheck::open(root, &mut found).await?;
     for dir in NOT_READ.iter().filter(|dir| rt::fs::metadata(root.join(dir)).is_ok()) {
         found.not_checked.push(format!("{dir}: Hotfire does not read it"));
     }

@@ -24,6 +24,8 @@
 //! | `get`, `lookup` | reads by queue offset, by time, by physical offset, by key |
 //! | `inspect` | a look through the files of a store that nobody opens |
 //! | `repair` | queues and index made anew from the log |
+//! | `retention` | removing what has expired: when ([`RetentionConfig`]), what, and who holds it back ([`Retainer`]) |
+//! | `topic_removal` | removing a topic's queues for good; `tombstones`: which records are those of removed topics |
 //! | `replica` | raw log ranges in and out, truncation, digests |
 //!
 //! Invariants:
@@ -55,14 +57,17 @@ mod poison;
 mod recovery;
 mod repair;
 mod replica;
+mod retention;
 mod scan;
 mod segment;
 mod store;
+mod tombstones;
+mod topic_removal;
 
 pub use append::{Appended, NewMessage};
 pub use config::{DamagePolicy, FlushMode, IndexConfig, StoreConfig};
 pub use dispatch::{Arrival, Arrivals};
-pub use error::{AppendError, ConfigError, FlushError, ReadError, ReplicaError, StoreError};
+pub use error::{AppendError, ConfigError, FlushError, ReadError, ReplicaError, RetentionError, StoreError};
 pub use get::{GetOutcome, GetRequest, GetStatus, TagFilter};
 pub use inspect::{DAMAGE_MAX, Damage, InspectError, Inspection, LogReader, inspect};
 pub use lookup::TimeBoundary;
@@ -70,4 +75,5 @@ pub use poison::PoisonCause;
 pub use recovery::{DroppedTail, RecoveryReport, UnrecoveredStore};
 pub use repair::{Repaired, repair};
 pub use replica::LogDigest;
+pub use retention::{Cleaned, Removal, Retainer, RetentionConfig};
 pub use store::Store;

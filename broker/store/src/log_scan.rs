@@ -71,7 +71,7 @@ impl LogScan {
                     }
                     Ok(Step::Record(facts)) => {
                         put_keys(index, &facts).map_err(not_written(queues))?;
-                        scan.take(&facts, queues, config, may_close_gaps)
+                        scan.take(&facts, queues, config, may_close_gaps)?
                     }
                     Err(error) => Taken::Bad(error),
                 };
@@ -94,14 +94,25 @@ impl LogScan {
         Ok(Some(scan))
     }
 
-    fn take(&mut self, facts: &Facts<'_>, queues: &ConsumeQueues, config: &StoreConfig, may_close_gaps: bool) -> Taken {
+    fn take(
+        &mut self,
+        facts: &Facts<'_>,
+        queues: &ConsumeQueues,
+        config: &StoreConfig,
+        may_close_gaps: bool,
+    ) -> Result<Taken, StoreError> {
         let levels = &config.delay_levels_ms;
-        if let (Placed::Gap { expected, offset }, Some(queue)) = place(queues, facts, levels) {
+        let mut placed = place(queues, facts, levels);
+        if let (Placed::Anew, Some(queue)) = &placed {
+            queue.reset().map_err(not_written(queues))?;
+            placed = place(queues, facts, levels);
+        }
+        if let (Placed::Gap { expected, offset }, Some(queue)) = placed {
             if !may_close_gaps {
-                return Taken::Gap;
+                return Ok(Taken::Gap);
             }
             if !close_gap(&queue, expected, offset) {
-                return Taken::Bad(RecordError::BadLength { field: "queue offset", length: offset.0 });
+                return Ok(Taken::Bad(RecordError::BadLength { field: "queue offset", length: offset.0 }));
             }
             let (placed, _) = place(queues, facts, levels);
             assert!(matches!(placed, Placed::Added { .. }), "the gap is closed");
@@ -110,7 +121,7 @@ impl LogScan {
         self.records += 1;
         self.last_record = Some(facts.physical());
         self.store_timestamp = Some(facts.store_timestamp());
-        Taken::Yes
+        Ok(Taken::Yes)
     }
 }
 

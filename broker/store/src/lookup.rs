@@ -113,6 +113,24 @@ impl Store {
         }
     }
 
+    /// Where the record of one entry of a queue begins, or, if the entry is a hole, what it stands behind; `None` if there is no such entry
+    /// (any more).
+    ///
+    /// # Errors
+    /// The disk failed.
+    pub async fn place_of(
+        &self,
+        topic: &str,
+        queue_id: i32,
+        offset: QueueOffset,
+    ) -> Result<Option<PhysicalOffset>, ReadError> {
+        let Some(run) = self.queues.get(topic, queue_id).and_then(|queue| queue.run(offset, 1)) else {
+            return Ok(None);
+        };
+        let failed = |source| ReadError::Io { path: run.path.clone(), position: run.position(), source };
+        Ok(run.read().await.map_err(failed)?.first().map(|entry| entry.physical))
+    }
+
     /// Store time of the oldest message of a queue; `None` for an empty one.
     ///
     /// # Errors

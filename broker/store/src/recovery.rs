@@ -16,6 +16,7 @@ use crate::log_scan::{LogScan, first_record, look_behind};
 use crate::poison::Poison;
 use crate::segment::Segment;
 use crate::store::{Recovered, Store};
+use crate::tombstones::Tombstones;
 use protocol::{PhysicalOffset, RecordError};
 use rt::fs::{File, OpenOptions};
 use std::io;
@@ -91,7 +92,8 @@ impl UnrecoveredStore {
             Err(error) => return Err(failed("look for", &abort)(error)),
         };
         let segments = load_segments(&config)?;
-        let queues = ConsumeQueues::load(queue_root, config.consume_queue_file_bytes(), is_clean)?;
+        let tombstones = Tombstones::load(&config.root).await?;
+        let queues = ConsumeQueues::load(queue_root, config.consume_queue_file_bytes(), is_clean, tombstones)?;
         let checkpoint =
             Checkpoint::open(&config.root).await.map_err(failed("open the checkpoint in", &config.root))?;
         let index = open_index(&config, is_clean, checkpoint.claims()).await?;
@@ -113,6 +115,9 @@ impl UnrecoveredStore {
                 records_behind = dropped.records_behind, "log tail dropped");
         }
         let kept = self.settle_log(&scan, &report, claims).await?;
+        // What is appended from here on is not of a topic that was removed.
+        let lowered = self.queues.tombstones().lower(scan.end).await;
+        lowered.map_err(|(path, source)| StoreError::Io { action: "write", path, source })?;
         let synced = self.queues.sync(|_| true).await;
         synced.map_err(|(path, source)| StoreError::Io { action: "sync", path, source })?;
         let synced = self.index.sync().await;
@@ -189,6 +194,10 @@ impl UnrecoveredStore {
         let log_min = self.log_min();
         for queue in self.queues.all() {
             queue.keep_below(limit, log_min).await.map_err(failed("cut a queue in", self.queues.root()))?;
+            // A crash came between the removal of a topic and that of its files.
+            if self.queues.tombstones().end(&queue.topic).is_some_and(|end| queue.last_end() <= end) {
+                queue.reset().map_err(failed("clear", self.queues.root()))?;
+            }
         }
         self.keep_keys_below(limit).await
     }

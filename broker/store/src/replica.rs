@@ -9,6 +9,7 @@ use crate::segment::Segment;
 use crate::store::Store;
 use bytes::Bytes;
 use protocol::PhysicalOffset;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Ends inside of most records, in simulation.
@@ -114,6 +115,7 @@ impl Store {
             return Ok(());
         }
         rt::probe!("store.truncated");
+        self.lower_tombstones(to).await?;
         let claims_path = queue_turn.path().to_owned();
         // First nothing claims more; then nothing shows more; then the bytes go.
         queue_turn.lower(to).await.map_err(|source| self.poison.set("write", &claims_path, source))?;
@@ -145,6 +147,12 @@ impl Store {
             self.readable.send_replace(to);
         }
         Ok(())
+    }
+
+    /// What is written behind `to` from now on is not of a topic that was removed.
+    async fn lower_tombstones(&self, to: PhysicalOffset) -> Result<(), PoisonCause> {
+        let failed = |(path, source): (PathBuf, std::io::Error)| self.poison.set("write", &path, source);
+        self.queues.tombstones().lower(to).await.map_err(failed)
     }
 
     /// Removes the segments behind `to` and clears the rest of the one that holds it, durably. The last segment stays, even if it

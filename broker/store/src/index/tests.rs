@@ -168,3 +168,16 @@ fn a_name_is_the_time_of_creation_and_rises() {
         assert_eq!(super::creation_time(Path::new(foreign)), None);
     }
 }
+#[test]
+fn old_files_go_and_the_last_one_stays() {
+    run_test(|| async {
+        let index = opened(true).await;
+        put(&index, 0..100);
+        index.remove_below(PhysicalOffset(5_000)).unwrap();
+        assert!(!find(&index, "unique-10").await.contains(&10));
+        assert!(find(&index, "unique-99").await.contains(&99));
+        index.remove_below(PhysicalOffset(i64::MAX)).unwrap();
+        assert_eq!(files().len(), 1);
+        assert!(find(&index, "unique-99").await.contains(&99));
+    });
+}

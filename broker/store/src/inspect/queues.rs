@@ -4,6 +4,7 @@ use super::{InspectError, Inspection, failed, numbered};
 use crate::consume_queues::queue_id_of;
 use crate::layout::{self, ENTRY_SIZE, Entry};
 use crate::scan::{DELAY_TOPIC, Facts};
+use crate::tombstones::Tombstones;
 use protocol::message::RecordView;
 use protocol::message::record::{PEEK_BYTES, Peeked, peek};
 use protocol::{PhysicalOffset, QueueOffset};
@@ -40,12 +41,18 @@ pub(super) struct QueueCheck {
     queues: BTreeMap<(String, i32), QueueFiles>,
     /// Topics whose queues are of another kind, and are not looked at.
     batch_topics: BTreeSet<String>,
+    /// Which records are of topics that were removed.
+    tombstones: Tombstones,
     /// Queues that records name and that are not there: offset of the first such record, and how many.
     missing: BTreeMap<(String, i32), (QueueOffset, u64)>,
 }
 
 impl QueueCheck {
-    pub(super) fn open(root: &Path, found: &mut Inspection) -> Result<QueueCheck, InspectError> {
+    pub(super) async fn open(root: &Path, found: &mut Inspection) -> Result<QueueCheck, InspectError> {
+        let tombstones = Tombstones::load(root).await.unwrap_or_else(|error| {
+            found.report(root, 0, error.to_string());
+            Tombstones::none(root)
+        });
         let dir = &root.join(layout::CONSUME_QUEUE_DIR);
         let batch_topics = directories(&root.join(layout::BATCH_QUEUE_DIR))?;
         let batch_topics = batch_topics.iter().filter_map(|dir| Some(dir.file_name()?.to_str()?.to_owned())).collect();
@@ -64,11 +71,14 @@ impl QueueCheck {
             }
         }
         found.queues = queues.len() as u64;
-        Ok(QueueCheck { dir: dir.clone(), queues, batch_topics, missing: BTreeMap::new() })
+        Ok(QueueCheck { dir: dir.clone(), queues, batch_topics, tombstones, missing: BTreeMap::new() })
     }
 
     /// Looks for the entry of a record.
     pub(super) async fn take(&mut self, facts: &Facts<'_>, found: &mut Inspection) -> Result<(), InspectError> {
+        if self.tombstones.cover(facts.topic, facts.physical()) {
+            return Ok(());
+        }
         if !facts.is_queued() || facts.is_inner_batch() || facts.queue_id() < 0 || facts.queue_offset().0 < 0 {
             return Ok(());
         }

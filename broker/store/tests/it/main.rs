@@ -13,5 +13,7 @@ mod places;
 mod reading;
 mod repair;
 mod replica;
+mod retention;
 mod support;
 mod sweep;
+mod topic_removal;

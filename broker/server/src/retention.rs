@@ -1,0 +1,54 @@
+//! Removing old messages by the clock, and what holds them back.
+use crate::broker::Broker;
+use crate::delay;
+use protocol::PhysicalOffset;
+use rt::time::sleep;
+use std::sync::Arc;
+use std::time::Duration;
+use store::{Cleaned, ReadError, Removal, Retainer};
+use tracing::{info, warn};
+
+/// Apache's: a broker that has just started has better things to do.
+const FIRST_AFTER: Duration = Duration::from_secs(60);
+
+/// Removes what has to go, at intervals and when an operator asks, until the broker ends.
+pub(crate) async fn run(broker: Arc<Broker>) {
+    let mut pause = FIRST_AFTER;
+    loop {
+        rt::select! {
+            () = broker.closing.cancelled() => return,
+            () = broker.removal_asked.notified() => {}
+            () = sleep(pause) => {}
+        }
+        pause = broker.config.store.retention.interval;
+        rt::select! {
+            () = broker.closing.cancelled() => return,
+            () = remove_expired(&broker) => {}
+        }
+    }
+}
+
+async fn remove_expired(broker: &Broker) {
+    // What a master that has just started lost is still to be compared with what its slaves have.
+    if !broker.is_slave() && !broker.is_whole() {
+        return;
+    }
+    match broker.store.remove_expired(&Holders(broker)).await {
+        Ok(cleaned) if cleaned == Cleaned::default() => {}
+        Ok(Cleaned { segments, queue_files }) => info!(segments, queue_files, "old messages removed"),
+        Err(error) => warn!(%error, "old messages not removed"),
+    }
+}
+
+/// Those who still need the log. Slaves hold back what has expired; a disk that fills up goes over them, as in Apache's broker. Delayed
+/// messages hold it back until the disk is full: then nothing can be stored, so none of them could ever be delivered.
+struct Holders<'a>(&'a Broker);
+
+impl Retainer for Holders<'_> {
+    async fn keep_from(&self, removal: Removal) -> Result<PhysicalOffset, ReadError> {
+        let Holders(broker) = self;
+        let slaves = if removal == Removal::Expired { broker.replicas.needed_from() } else { None };
+        let delayed = if removal == Removal::FullDisk { None } else { delay::undelivered_from(broker).await? };
+        Ok(slaves.into_iter().chain(delayed).min().unwrap_or(PhysicalOffset(i64::MAX)))
+    }
+}
