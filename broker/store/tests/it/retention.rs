@@ -1,14 +1,17 @@
 //! What retention removes, what it keeps, and that no crash on the way leaves a store that cannot be read.
+use crate::golden;
 use crate::support::{
-    ROOT, SECOND, TOPIC, body, check_keys, config, for_seeds, get, message, open, read_all, seeded, started,
+    ROOT, SECOND, TOPIC, body, check_keys, config, for_seeds, get, message, open, read_all, request, seeded, started,
 };
 use protocol::PhysicalOffset;
+use rt::sync::CancellationToken;
 use rt::time::sleep;
 use rt::world::{CrashKind, CrashPoint, NodeId, disk};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use store::{
-    AppendError, Cleaned, FlushMode, GetStatus, ReadError, Removal, Retainer, RetentionConfig, RetentionError, Store,
-    StoreConfig,
+    AppendError, Cleaned, FlushMode, GetRequest, GetStatus, ReadError, Removal, Retainer, RetentionConfig,
+    RetentionError, Store, StoreConfig,
 };
 
 /// What a test lets go: by age, and for space.
@@ -471,4 +474,50 @@ fn a_failed_sync_of_the_removal_poisons_and_a_failed_removal_is_tried_again() {
         });
         task.await.unwrap();
     });
+}
+
+/// Apache's store, opened, cleaned and opened again: what stays is byte for byte what it was.
+#[test]
+fn a_store_of_apache_is_cleaned_and_what_stays_is_not_changed() {
+    let files = golden::files("clean");
+    rt::world::run_test(move || async move {
+        golden::plant(&files);
+        let store = open(golden::config()).await.unwrap();
+        store.start(&CancellationToken::new());
+        let whole = everything(&store).await;
+        disk::set_capacity(NodeId::WORLD, 4096);
+        assert!(clean(&store, &NOTHING).await.segments > 0);
+        disk::heal(NodeId::WORLD);
+        let min = store.last_segment_start();
+        assert_eq!(store.log_min(), min);
+        let kept = everything(&store).await;
+        assert!(!kept.is_empty());
+        assert_eq!(kept, whole.into_iter().filter(|(place, _)| *place >= min).collect());
+        store.shutdown().await.unwrap();
+        drop(store);
+        let last = format!("commitlog/{:020}", min.0);
+        let bytes = disk::read_file(NodeId::WORLD, format!("{}/{last}", golden::ROOT)).unwrap();
+        assert_eq!(bytes, files[std::path::Path::new(&last)]);
+        let store = open(golden::config()).await.unwrap();
+        assert!(store.recovery_report().is_clean);
+        assert_eq!(everything(&store).await, kept);
+    });
+}
+
+/// Each record that some queue shows, by its place.
+async fn everything(store: &Store) -> BTreeMap<PhysicalOffset, bytes::Bytes> {
+    let mut all = BTreeMap::new();
+    for (topic, queue_id) in store.queues() {
+        let (mut next, max) = store.queue_bounds(&topic, queue_id).unwrap();
+        while next < max {
+            let request = GetRequest { topic: topic.to_string(), from: next, ..request(queue_id, 0) };
+            let outcome = store.get(request).await.unwrap();
+            assert_eq!(outcome.status, GetStatus::Found, "{topic} {queue_id} at {next}");
+            for record in outcome.records {
+                all.insert(protocol::message::RecordView::parse(&record).unwrap().physical_offset(), record);
+            }
+            next = outcome.next;
+        }
+    }
+    all
 }
