@@ -52,6 +52,8 @@ pub fn broker(cluster: &Cluster, node: &str, name_servers: &[String], addresses:
         ("maxIndexNum", "1000".to_owned()),
         ("mappedFileSizeConsumeQueue", "2000".to_owned()),
         ("autoCreateTopicEnable", "false".to_owned()),
+        // No acknowledged message may go because a quota is small: what may be lost is what the durability modes say.
+        ("cleanFileForciblyEnable", "false".to_owned()),
         ("slaveReadEnable", cluster.slave_read.to_string()),
         ("hotfireRecoverFromSlave", cluster.recover_from_slave.to_string()),
     ];
@@ -124,6 +126,7 @@ mod tests {
         maxIndexNum=1000
         mappedFileSizeConsumeQueue=2000
         autoCreateTopicEnable=false
+        cleanFileForciblyEnable=false
         slaveReadEnable=true
         hotfireRecoverFromSlave=true
         ");
