@@ -360,6 +360,13 @@ fn store(
         commit_log_dir: (!commit_log.is_empty()).then(|| PathBuf::from(commit_log)),
         segment_size: u64::try_from(segment).expect("positive"),
         consume_queue_file_size: u64::try_from(queue_file).expect("positive"),
+        open_queue_files_max: usize::try_from(reader.number(
+            "hotfireOpenQueueFilesMax",
+            i64::try_from(standard.open_queue_files_max).expect("small"),
+            1..=1_000_000,
+            "a number of files, 1 to 1000000",
+        )?)
+        .expect("positive"),
         flush_mode,
         sync_flush_timeout: timing.sync_flush_timeout,
         flush_interval: reader.millis("flushIntervalCommitLog", standard.flush_interval)?,

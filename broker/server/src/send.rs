@@ -65,7 +65,7 @@ async fn single(
     let queue_id = message.queue_id;
     let wait = wait_of(call, &properties);
     let (appended, status) = put::put(broker, message, properties, wait).await?;
-    Ok((status, reply(appended.message_id, queue_id, appended.queue_offset, Some(unique_key))))
+    Ok((status, reply(appended.message_id.to_string(), queue_id, appended.queue_offset, Some(unique_key))))
 }
 
 async fn batch_send(
@@ -101,7 +101,7 @@ async fn batch_send(
         return Err(Refusal::EmptyBody);
     }
     let (appended, status) = put::put_batch(broker, messages, wait_of(call, &outer)).await?;
-    let ids: Vec<&str> = appended.iter().map(|appended| appended.message_id.as_str()).collect();
+    let ids: Vec<String> = appended.iter().map(|appended| appended.message_id.to_string()).collect();
     let first = appended.first().expect("a batch is not empty").queue_offset;
     Ok((status, reply(ids.join(","), queue_id, first, outer.unique_key().map(str::to_owned))))
 }

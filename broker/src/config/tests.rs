@@ -21,9 +21,9 @@ fn apaches_minimal_file_is_accepted_and_what_has_no_effect_is_named() {
     assert_eq!(settings.cluster.broker_name, "broker-a");
     assert_eq!(settings.without_effect, [""; 0]);
     assert_eq!(settings.node.store.retention.reserved.as_secs(), 48 * 3600);
+    assert!(!settings.own_address_known);
     let settings = Config::parse(&format!("{MINIMAL}warmMapedFileEnable=true\n")).expect("well-formed").broker();
     assert_eq!(settings.expect("valid").without_effect, ["warmMapedFileEnable"]);
-    assert!(!settings.own_address_known);
 }
 
 #[test]
@@ -130,6 +130,7 @@ fn the_dump_lists_every_setting_in_force() {
     hotfireDeleteWhenUtcOffset=0
     hotfireHeldPullsMax=100000
     hotfireHoldTimeMax=60000
+    hotfireOpenQueueFilesMax=500
     hotfireRecoverFromSlave=true
     hotfireRecoverFromSlaveTimeout=3000
     hotfireSlaveRetainTime=86400000

@@ -56,8 +56,8 @@ pub struct Appended {
     pub queue_offset: QueueOffset,
     /// Store time, Unix milliseconds by this broker's clock; never lower than that of the record before.
     pub store_timestamp: i64,
-    /// The offset message id: upper-case hex of store host and physical offset.
-    pub message_id: String,
+    /// The offset message id: store host and physical offset.
+    pub message_id: MessageId,
 }
 
 impl NewMessage {
@@ -204,7 +204,7 @@ impl Store {
                 if self.config.seal_records {
                     seal(&mut buffer[place]);
                 }
-                let message_id = MessageId::new(first.store_host, physical).to_string();
+                let message_id = MessageId::new(first.store_host, physical);
                 appended.push(Appended {
                     physical,
                     end,

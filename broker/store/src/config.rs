@@ -53,6 +53,8 @@ pub struct StoreConfig {
     pub segment_size: u64,
     /// `mappedFileSizeConsumeQueue`, bytes: 6 000 000; rounded up to whole entries.
     pub consume_queue_file_size: u64,
+    /// `hotfireOpenQueueFilesMax`: so many files of queues are open at a time, 1 or more: 500. Each further one that is used closes another.
+    pub open_queue_files_max: usize,
     /// `flushDiskType`: asynchronous.
     pub flush_mode: FlushMode,
     /// `syncFlushTimeout`: 5 s. The store itself does not read it: it is the default time-out of who calls `flushed`.
@@ -113,6 +115,7 @@ impl StoreConfig {
             commit_log_dir: None,
             segment_size: 1 << 30,
             consume_queue_file_size: 6_000_000,
+            open_queue_files_max: 500,
             flush_mode: FlushMode::Async,
             sync_flush_timeout: Duration::from_secs(5),
             flush_interval: Duration::from_millis(500),

@@ -1,5 +1,7 @@
 //! The index of one queue: entry *n*, 20 bytes, names the record with queue offset *n*.
+use crate::error::ReadError;
 use crate::layout::{self, ENTRY_SIZE, Entry};
+use crate::open_files::{OpenFiles, PooledFile};
 use protocol::{PhysicalOffset, QueueOffset};
 use rt::fs::{File, OpenOptions};
 use std::io;
@@ -16,6 +18,7 @@ pub(crate) struct ConsumeQueue {
     pub(crate) queue_id: i32,
     dir: PathBuf,
     file_bytes: u64,
+    open_files: Arc<OpenFiles>,
     state: Mutex<State>,
 }
 
@@ -40,8 +43,7 @@ struct State {
 struct QueueFile {
     /// Byte position in the queue of the file's first byte.
     start: u64,
-    path: PathBuf,
-    file: File,
+    file: PooledFile,
     dirty_bytes: u64,
 }
 
@@ -78,7 +80,13 @@ impl Run {
 
 impl ConsumeQueue {
     /// A queue without entries. Nothing is created on disk before the first entry.
-    pub(crate) fn empty(topic: Arc<str>, queue_id: i32, dir: PathBuf, file_bytes: u64) -> ConsumeQueue {
+    pub(crate) fn empty(
+        topic: Arc<str>,
+        queue_id: i32,
+        dir: PathBuf,
+        file_bytes: u64,
+        open_files: Arc<OpenFiles>,
+    ) -> ConsumeQueue {
         assert!(file_bytes > 0, "a file holds entries");
         assert!(file_bytes.is_multiple_of(ENTRY_SIZE as u64), "a file holds whole entries");
         let state = State {
@@ -90,7 +98,7 @@ impl ConsumeQueue {
             names: 0,
             names_synced: 0,
         };
-        ConsumeQueue { topic, queue_id, dir, file_bytes, state: Mutex::new(state) }
+        ConsumeQueue { topic, queue_id, dir, file_bytes, open_files, state: Mutex::new(state) }
     }
 
     /// Opens the files of a directory; [`keep_below`](Self::keep_below) must follow before anything is read.
@@ -106,7 +114,8 @@ impl ConsumeQueue {
             if length < self.file_bytes {
                 file.set_len(self.file_bytes)?;
             }
-            files.push(QueueFile { start: *start, path: path.clone(), file, dirty_bytes: 0 });
+            let file = PooledFile::new(&self.open_files, path.clone(), file);
+            files.push(QueueFile { start: *start, file, dirty_bytes: 0 });
         }
         let mut state = self.lock();
         state.files = files;
@@ -189,7 +198,7 @@ impl ConsumeQueue {
             let at = position - state.files[index].start;
             let length =
                 usize::try_from(self.file_bytes - at).map_or(usize::MAX, |room| room.min(state.pending.len() - done));
-            state.files[index].file.write_at(&state.pending[done..done + length], at)?;
+            state.files[index].file.get()?.write_at(&state.pending[done..done + length], at)?;
             state.files[index].dirty_bytes += length as u64;
             done += length;
         }
@@ -198,18 +207,23 @@ impl ConsumeQueue {
         Ok(())
     }
 
-    /// Entries from `from` on that lie in one file, at most `count`; `None` if no file has `from`.
-    pub(crate) fn run(&self, from: QueueOffset, count: usize) -> Option<Run> {
+    /// Entries from `from` on that lie in one file, at most `count`; `None` if no file has `from` (any more).
+    pub(crate) fn run(&self, from: QueueOffset, count: usize) -> io::Result<Option<Run>> {
         let state = self.lock();
         if from.0 < 0 || from.0 >= state.max {
-            return None;
+            return Ok(None);
         }
         let position = layout::entry_position(from);
-        let file = state.file_at(position, self.file_bytes)?;
+        let Some(file) = state.file_at(position, self.file_bytes) else { return Ok(None) };
+        let handle = match file.file.get() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            opened => opened?,
+        };
         let in_file = (file.start + self.file_bytes - position) / ENTRY_SIZE as u64;
         let readable = u64::try_from(state.max - from.0).expect("checked above");
         let count = usize::try_from(in_file.min(readable)).map_or(count, |there| there.min(count));
-        Some(Run { file: file.file.clone(), position: position - file.start, path: file.path.clone(), count })
+        let path = file.file.path().to_owned();
+        Ok(Some(Run { file: handle, position: position - file.start, path, count }))
     }
 
     /// The first queue offset of the next file after the one that would hold `from`.
@@ -220,10 +234,16 @@ impl ConsumeQueue {
 
     /// One entry.
     pub(crate) async fn entry(&self, offset: QueueOffset) -> io::Result<Option<Entry>> {
-        match self.run(offset, 1) {
+        match self.run(offset, 1)? {
             Some(run) => Ok(run.read().await?.first().copied()),
             None => Ok(None),
         }
+    }
+
+    /// One entry, for a reader.
+    pub(crate) async fn read_entry(&self, offset: QueueOffset) -> Result<Option<Entry>, ReadError> {
+        let position = layout::entry_position(offset);
+        self.entry(offset).await.map_err(|source| ReadError::Io { path: self.dir.clone(), position, source })
     }
 
     /// Keeps the entries whose records end at or below `limit`, up to the first that is none; clears or removes the rest. `min`
@@ -275,11 +295,12 @@ impl ConsumeQueue {
         before: PhysicalOffset,
     ) -> io::Result<(u64, PhysicalOffset)> {
         let (mut used, mut last_end) = (0, before);
+        let handle = file.file.get()?;
         let mut chunk = vec![0; SCAN_ENTRIES * ENTRY_SIZE];
         loop {
             let position = used * ENTRY_SIZE as u64;
             let length = usize::try_from(self.file_bytes - position).map_or(chunk.len(), |rest| rest.min(chunk.len()));
-            file.file.read_exact_at(&mut chunk[..length], position).await?;
+            handle.read_exact_at(&mut chunk[..length], position).await?;
             for bytes in chunk[..length].as_chunks::<ENTRY_SIZE>().0 {
                 match Entry::decode(bytes).end_after(last_end, limit) {
                     Some(end) => (used, last_end) = (used + 1, end),
@@ -309,9 +330,11 @@ impl ConsumeQueue {
                 let is_below = |file: &&QueueFile| state.files.len() > 1 && file.start + self.file_bytes <= position;
                 state.files.first().filter(is_below).cloned()
             };
-            let Some(QueueFile { path, .. }) = oldest else { return Ok(removed) };
-            match rt::fs::remove_file(&path) {
-                Err(source) if source.kind() != io::ErrorKind::NotFound => return Err((path, source)),
+            let Some(QueueFile { file, .. }) = oldest else { return Ok(removed) };
+            match rt::fs::remove_file(file.path()) {
+                Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                    return Err((file.path().to_owned(), source));
+                }
                 _ => {}
             }
             self.lock().files.remove(0);
@@ -345,15 +368,16 @@ impl ConsumeQueue {
         while let Some(file) = state.files.last() {
             let says_next = file.start == position && position > 0 && state.files.len() == 1;
             if file.start >= position && !says_next {
-                rt::fs::remove_file(&file.path)?;
+                rt::fs::remove_file(file.file.path())?;
                 state.files.pop();
                 state.names += 1;
                 continue;
             }
             let at = position - file.start;
             if at < self.file_bytes {
-                file.file.set_len(at)?;
-                file.file.set_len(self.file_bytes)?;
+                let handle = file.file.get()?;
+                handle.set_len(at)?;
+                handle.set_len(self.file_bytes)?;
                 state.files.last_mut().expect("looked at above").dirty_bytes += layout::PAGE;
             }
             break;
@@ -389,7 +413,8 @@ impl ConsumeQueue {
             (dirty, state.names, state.names == state.names_synced)
         };
         for file in &files {
-            file.file.sync_data().await.map_err(|error| (file.path.clone(), error))?;
+            let failed = |error| (file.file.path().to_owned(), error);
+            file.file.get().map_err(failed)?.sync_data().await.map_err(failed)?;
         }
         if !is_named {
             let topic_dir = self.dir.parent().unwrap_or(root);
@@ -421,7 +446,8 @@ impl ConsumeQueue {
         let path = self.dir.join(layout::file_name(start));
         let file = OpenOptions::new().write(true).create(true).truncate(true).open(&path)?;
         file.set_len(self.file_bytes)?;
-        state.files.push(QueueFile { start, path, file, dirty_bytes: 0 });
+        let file = PooledFile::new(&self.open_files, path, file);
+        state.files.push(QueueFile { start, file, dirty_bytes: 0 });
         state.names += 1;
         Ok(state.files.len() - 1)
     }

@@ -2,6 +2,7 @@
 use crate::consume_queue::ConsumeQueue;
 use crate::error::StoreError;
 use crate::layout;
+use crate::open_files::OpenFiles;
 use crate::tombstones::Tombstones;
 use protocol::PhysicalOffset;
 use std::collections::BTreeMap;
@@ -16,23 +17,25 @@ pub(crate) struct ConsumeQueues {
     /// `root/consumequeue`.
     root: PathBuf,
     file_bytes: u64,
+    open_files: Arc<OpenFiles>,
     table: Mutex<Table>,
     tombstones: Tombstones,
 }
 
 impl ConsumeQueues {
-    pub(crate) fn new(root: PathBuf, file_bytes: u64, tombstones: Tombstones) -> ConsumeQueues {
-        ConsumeQueues { root, file_bytes, table: Mutex::default(), tombstones }
+    /// `sizes`: bytes of a file, and how many files may be open.
+    pub(crate) fn new(root: PathBuf, (file_bytes, open_max): (u64, usize), tombstones: Tombstones) -> ConsumeQueues {
+        ConsumeQueues { root, file_bytes, open_files: OpenFiles::new(open_max), table: Mutex::default(), tombstones }
     }
 
     /// Finds the queues on disk. Their entries are not looked at yet. After an orderly stop their names are known to be synced.
     pub(crate) fn load(
         root: PathBuf,
-        file_bytes: u64,
+        sizes: (u64, usize),
         is_clean: bool,
         tombstones: Tombstones,
     ) -> Result<ConsumeQueues, StoreError> {
-        let queues = ConsumeQueues::new(root, file_bytes, tombstones);
+        let queues = ConsumeQueues::new(root, sizes, tombstones);
         for topic_dir in list_dirs(&queues.root)? {
             let Some(topic) = topic_dir.file_name().and_then(|name| name.to_str()).map(Arc::<str>::from) else {
                 continue;
@@ -132,7 +135,13 @@ impl ConsumeQueues {
         let queues = table.entry(Arc::clone(topic)).or_default();
         let create = || {
             let dir = self.root.join(&**topic).join(queue_id.to_string());
-            Arc::new(ConsumeQueue::empty(Arc::clone(topic), queue_id, dir, self.file_bytes))
+            Arc::new(ConsumeQueue::empty(
+                Arc::clone(topic),
+                queue_id,
+                dir,
+                self.file_bytes,
+                Arc::clone(&self.open_files),
+            ))
         };
         Arc::clone(queues.entry(queue_id).or_insert_with(create))
     }

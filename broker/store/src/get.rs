@@ -131,7 +131,9 @@ impl Store {
         let entry_bytes = layout::ENTRY_SIZE as u64;
         let scan =
             u64::from(self.config.max_filter_bytes).max(u64::from(request.max_messages) * entry_bytes) / entry_bytes;
-        let Some(run) = queue.run(request.from, usize::try_from(scan.max(1)).expect("32 bits fit")) else {
+        let run = queue.run(request.from, usize::try_from(scan.max(1)).expect("32 bits fit"));
+        let not_opened = |source| ReadError::Io { path: queue.dir().to_owned(), position: 0, source };
+        let Some(run) = run.map_err(not_opened)? else {
             // Its file was removed in this moment.
             let bounds = queue.bounds();
             if request.from < bounds.0 {

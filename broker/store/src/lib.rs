@@ -16,6 +16,7 @@
 //! | `commit_log` | the list of segments and the append lock: where bytes enter |
 //! | `append` | [`NewMessage`] to record bytes, limits, batches |
 //! | `consume_queue` | one queue's 20-byte entries; `consume_queues`: all of them |
+//! | `open_files` | the files of queues that are open: never too many |
 //! | `index` | the index of keys: which records a key may name |
 //! | `flush` | group commit, interval flush, checkpoint order |
 //! | `poison` | the one-way state after a failed sync |
@@ -53,6 +54,7 @@ mod inspect;
 mod layout;
 mod log_scan;
 mod lookup;
+mod open_files;
 mod poison;
 mod recovery;
 mod repair;

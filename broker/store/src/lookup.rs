@@ -124,11 +124,8 @@ impl Store {
         queue_id: i32,
         offset: QueueOffset,
     ) -> Result<Option<PhysicalOffset>, ReadError> {
-        let Some(run) = self.queues.get(topic, queue_id).and_then(|queue| queue.run(offset, 1)) else {
-            return Ok(None);
-        };
-        let failed = |source| ReadError::Io { path: run.path.clone(), position: run.position(), source };
-        Ok(run.read().await.map_err(failed)?.first().map(|entry| entry.physical))
+        let Some(queue) = self.queues.get(topic, queue_id) else { return Ok(None) };
+        Ok(queue.read_entry(offset).await?.map(|entry| entry.physical))
     }
 
     /// Store time of the oldest message of a queue; `None` for an empty one.
@@ -152,11 +149,7 @@ impl Store {
     }
 
     async fn entry_store_time(&self, queue: &ConsumeQueue, offset: QueueOffset) -> Result<Option<i64>, ReadError> {
-        let Some(run) = queue.run(offset, 1) else { return Ok(None) };
-        let failed = |source| ReadError::Io { path: run.path.clone(), position: run.position(), source };
-        let Some(entry) = run.read().await.map_err(failed)?.first().copied().filter(|entry| !entry.is_hole()) else {
-            return Ok(None);
-        };
+        let Some(entry) = queue.read_entry(offset).await?.filter(|entry| !entry.is_hole()) else { return Ok(None) };
         let record = self.entry_record(queue, offset, &entry).await?;
         Ok(record.and_then(|record| RecordView::parse(&record).ok().map(|view| view.store_timestamp())))
     }

@@ -93,7 +93,8 @@ impl UnrecoveredStore {
         };
         let segments = load_segments(&config)?;
         let tombstones = Tombstones::load(&config.root).await?;
-        let queues = ConsumeQueues::load(queue_root, config.consume_queue_file_bytes(), is_clean, tombstones)?;
+        let sizes = (config.consume_queue_file_bytes(), config.open_queue_files_max);
+        let queues = ConsumeQueues::load(queue_root, sizes, is_clean, tombstones)?;
         let checkpoint =
             Checkpoint::open(&config.root).await.map_err(failed("open the checkpoint in", &config.root))?;
         let index = open_index(&config, is_clean, checkpoint.claims()).await?;

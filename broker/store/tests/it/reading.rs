@@ -1,5 +1,5 @@
 //! Reads: statuses, limits, filters, times.
-use crate::support::{SECOND, TOPIC, body, config, for_seeds, get, message, open, request, started};
+use crate::support::{SECOND, TOPIC, body, config, for_seeds, get, message, open, read_all, request, seeded, started};
 use protocol::{QueueOffset, tags_code};
 use rt::time::{Duration, sleep};
 use std::collections::BTreeSet;
@@ -177,4 +177,28 @@ fn a_query_by_key_ends_with_its_bytes_but_gives_one() {
         });
         task.await.unwrap();
     });
+}
+
+#[test]
+fn many_queues_share_few_open_files() {
+    let outcome = rt::world::run(seeded(1), || async {
+        let few = StoreConfig { open_queue_files_max: 3, ..config(FlushMode::Async) };
+        let store = started(few.clone()).await;
+        for n in 0..400 {
+            store.append(message(i32::try_from(n % 40).unwrap(), body(n))).unwrap();
+        }
+        sleep(SECOND).await;
+        let expected = |queue_id: u64| (0..10).map(|n| body(n * 40 + queue_id)).collect::<Vec<_>>();
+        for queue_id in 0..40 {
+            assert_eq!(read_all(&store, i32::try_from(queue_id).unwrap()).await, expected(queue_id));
+        }
+        store.shutdown().await.unwrap();
+        drop(store);
+        let store = open(few).await.unwrap();
+        for queue_id in 0..40 {
+            assert_eq!(read_all(&store, i32::try_from(queue_id).unwrap()).await, expected(queue_id));
+        }
+    });
+    outcome.value.expect("the store works");
+    assert!(outcome.probes.hits["store.queue_file.opened_again"] > 40);
 }
