@@ -21,9 +21,9 @@ fn apaches_minimal_file_is_accepted_and_what_has_no_effect_is_named() {
     assert_eq!(settings.cluster.broker_name, "broker-a");
     assert_eq!(settings.without_effect, [""; 0]);
     assert_eq!(settings.node.store.retention.reserved.as_secs(), 48 * 3600);
+    let more = Config::parse(MINIMAL).expect("well-formed").with("warmMapedFileEnable", "true");
+    assert_eq!(more.broker().expect("valid").without_effect, ["warmMapedFileEnable"]);
     assert!(!settings.own_address_known);
-    let settings = Config::parse(&format!("{MINIMAL}warmMapedFileEnable=true\n")).expect("well-formed").broker();
-    assert_eq!(settings.expect("valid").without_effect, ["warmMapedFileEnable"]);
 }
 
 #[test]

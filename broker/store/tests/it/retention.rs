@@ -1,7 +1,8 @@
 //! What retention removes, what it keeps, and that no crash on the way leaves a store that cannot be read.
 use crate::golden;
 use crate::support::{
-    ROOT, SECOND, TOPIC, body, check_keys, config, for_seeds, get, message, open, read_all, request, seeded, started,
+    ROOT, SECOND, TOPIC, body, check_keys, config, for_seeds, for_seeds_reaching, get, message, open, read_all,
+    request, seeded, started,
 };
 use protocol::PhysicalOffset;
 use rt::sync::CancellationToken;
@@ -175,7 +176,8 @@ fn fill(node: NodeId, percent: u64) {
 
 #[test]
 fn a_disk_that_fills_up_loses_what_expired_then_what_is_old_then_takes_nothing() {
-    for_seeds(2, |node| async move {
+    let probes = ["store.retention.disk_full_or_not", "store.append.disk_full", "store.retention.held_back"];
+    for_seeds_reaching(&probes, 2, |node| async move {
         let task = rt::world::spawn_on(node, async move {
             let mut config = short_lived(FlushMode::Sync);
             config.retention.delete_hours.clear();

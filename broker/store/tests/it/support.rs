@@ -115,10 +115,21 @@ pub fn for_seeds<F>(seeds: u64, body: impl Fn(NodeId) -> F + Copy + 'static)
 where
     F: Future<Output = ()> + 'static,
 {
+    for_seeds_reaching(&[], seeds, body);
+}
+
+/// As [`for_seeds`], and demands that each run reaches the probes.
+pub fn for_seeds_reaching<F>(probes: &[&str], seeds: u64, body: impl Fn(NodeId) -> F + Copy + 'static)
+where
+    F: Future<Output = ()> + 'static,
+{
     for seed in 1..=seeds {
         let outcome = rt::world::run(seeded(seed), move || async move { body(rt::world::add_node("broker")).await });
         if let Some(finding) = outcome.finding {
             panic!("seed {seed}: {finding}");
+        }
+        for probe in probes {
+            assert!(outcome.probes.hits.contains_key(*probe), "seed {seed} does not reach {probe}");
         }
     }
 }

@@ -1,5 +1,7 @@
 //! A topic that is removed stays removed, whatever recovery walks over, and the next one of its name begins at offset 0.
-use crate::support::{ROOT, SECOND, TOPIC, body, config, for_seeds, get, message, open, read_all, seeded, started};
+use crate::support::{
+    ROOT, SECOND, TOPIC, body, config, for_seeds, for_seeds_reaching, get, message, open, read_all, seeded, started,
+};
 use rt::time::sleep;
 use rt::world::{CrashKind, CrashPoint, disk};
 use std::path::Path;
@@ -119,7 +121,7 @@ fn what_is_written_behind_a_cut_is_not_removed() {
 /// A slave learns from the log alone that its master has made the topic anew.
 #[test]
 fn a_replica_begins_the_queue_anew_when_its_master_does() {
-    for_seeds(4, |node| async move {
+    for_seeds_reaching(&["store.topic_removed", "store.dispatch.queue_anew"], 4, |node| async move {
         let task = rt::world::spawn_on(node, async {
             let master = filled(FlushMode::Async).await;
             let slave_config = StoreConfig { root: "/data/slave".into(), ..config(FlushMode::Async) };
