@@ -8,6 +8,10 @@
 //! meant to reach.
 #![expect(clippy::print_stdout, reason = "a benchmark's output is what it prints")]
 #![cfg_attr(not(madsim), expect(clippy::unwrap_used, reason = "a load that fails ends the benchmark"))]
+#![cfg_attr(
+    not(madsim),
+    expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "the plain programs, and the clock of both")
+)]
 
 #[cfg(madsim)]
 fn main() {

@@ -205,7 +205,7 @@ fn a_disk_that_fills_up_loses_what_expired_then_what_is_old_then_takes_nothing()
             assert_eq!(run(88).await, (1, true));
             assert_eq!(run(88).await, (0, true));
             assert_eq!(store.log_min(), PhysicalOffset(5 * 4096), "what must be spared is");
-            assert_eq!(run(84).await.1, false);
+            assert!(!run(84).await.1);
             disk::heal(node);
             append(&store, 250..260).await;
             check_ends(&store, &appended(260)).await;
@@ -266,7 +266,7 @@ fn readers_go_on_across_the_removal() {
             let reading = rt::task::spawn(async move {
                 let all = appended(150);
                 for from in (0..50).chain((0..50).rev()) {
-                    for queue_id in 0..3_usize {
+                    for (queue_id, bodies) in all.iter().enumerate() {
                         let outcome = get(&reader, i32::try_from(queue_id).unwrap(), from).await;
                         match outcome.status {
                             GetStatus::Found => {}
@@ -276,7 +276,7 @@ fn readers_go_on_across_the_removal() {
                         }
                         for (record, offset) in outcome.records.iter().zip(&outcome.offsets) {
                             let view = protocol::message::RecordView::parse(record).unwrap();
-                            assert_eq!(view.body(), all[queue_id][usize::try_from(offset.0).unwrap()]);
+                            assert_eq!(view.body(), bodies[usize::try_from(offset.0).unwrap()]);
                         }
                     }
                     sleep(rt::time::Duration::from_millis(13)).await;
@@ -316,10 +316,10 @@ fn a_truncation_brings_no_removed_segment_back() {
             let store = open(short_lived(FlushMode::Async)).await.unwrap();
             assert_eq!(store.log_min(), first);
             let all = appended(150);
-            for queue_id in 0..3_usize {
+            for (queue_id, bodies) in all.iter().enumerate() {
                 let (min, max) = store.queue_bounds(TOPIC, i32::try_from(queue_id).unwrap()).unwrap();
                 let [min, max] = [min, max].map(|offset| usize::try_from(offset.0).unwrap());
-                assert_eq!(read_all(&store, i32::try_from(queue_id).unwrap()).await, all[queue_id][min..max]);
+                assert_eq!(read_all(&store, i32::try_from(queue_id).unwrap()).await, bodies[min..max]);
             }
         });
         task.await.unwrap();
@@ -391,7 +391,7 @@ fn a_queue_whose_last_file_lost_its_entries_begins_there() {
 #[test]
 fn every_disk_operation_of_a_removal_may_be_the_last() {
     let run = |point: Option<u64>| {
-        let kind = if point.unwrap_or(0) % 4 == 0 { CrashKind::Process } else { CrashKind::Power };
+        let kind = if point.unwrap_or(0).is_multiple_of(4) { CrashKind::Process } else { CrashKind::Power };
         let outcome = rt::world::run(seeded(point.unwrap_or(1)), move || async move {
             let node = rt::world::add_node("broker");
             let task = rt::world::spawn_on(node, async {

@@ -171,7 +171,7 @@ fn unwanted_topics_go_and_dead_ones_only_once_their_messages_have_expired() {
 #[test]
 fn every_disk_operation_of_a_topic_removal_may_be_the_last() {
     let run = |point: Option<u64>| {
-        let kind = if point.unwrap_or(0) % 3 == 0 { CrashKind::Process } else { CrashKind::Power };
+        let kind = if point.unwrap_or(0).is_multiple_of(3) { CrashKind::Process } else { CrashKind::Power };
         let outcome = rt::world::run(seeded(point.unwrap_or(1)), move || async move {
             let node = rt::world::add_node("broker");
             let store = rt::world::spawn_on(node, async {
