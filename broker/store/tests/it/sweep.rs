@@ -2,12 +2,17 @@
 //!
 //! `cargo test` takes every 499th of them; `HOTFIRE_SWEEP=1 cargo test -p store --test it -- sweep` takes each.
 use crate::support::{SECOND, body, check_keys, config, message, open, seeded};
+use protocol::PhysicalOffset;
 use protocol::message::RecordView;
 use rt::sync::CancellationToken;
+use rt::time::Duration;
 use rt::world::{CrashKind, CrashPoint, NodeId};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
-use store::{FlushMode, GetRequest, GetStatus, IndexConfig, NewMessage, Store, StoreConfig};
+use store::{
+    FlushMode, GetRequest, GetStatus, IndexConfig, NewMessage, ReadError, Removal, Retainer, RetentionConfig, Store,
+    StoreConfig,
+};
 
 /// Topic, queue and offset of a message, and its body.
 type Messages = BTreeMap<(String, i32, i64), Vec<u8>>;
@@ -23,6 +28,17 @@ const TOPICS: [&str; 3] = ["Orders", "Payments", "SCHEDULE_TOPIC_XXXX"];
 struct Told {
     appended: Messages,
     durable: Messages,
+    /// Where each record begins.
+    places: BTreeMap<(String, i32, i64), PhysicalOffset>,
+}
+
+/// Nobody needs what has expired.
+struct Nobody;
+
+impl Retainer for Nobody {
+    async fn keep_from(&self, _: Removal) -> Result<PhysicalOffset, ReadError> {
+        Ok(PhysicalOffset(i64::MAX))
+    }
 }
 
 type History = Arc<Mutex<Told>>;
@@ -30,7 +46,13 @@ type History = Arc<Mutex<Told>>;
 /// Few index files: each message is looked for in all of them.
 fn sweep_config() -> StoreConfig {
     let index = Some(IndexConfig { hash_slots: 500, entries: 1_000 });
-    StoreConfig { index, ..config(FlushMode::Sync) }
+    let retention = RetentionConfig {
+        delete_hours: (0..24).collect(),
+        reserved: Duration::ZERO,
+        batch_max: 5,
+        ..RetentionConfig::default()
+    };
+    StoreConfig { index, retention, ..config(FlushMode::Sync) }
 }
 
 /// Message `part` of operation `n`.
@@ -41,7 +63,7 @@ fn numbered(n: u64, part: u64) -> NewMessage {
     NewMessage { properties: format!("{}{delay}", one.properties), topic, ..one }
 }
 
-/// Single messages, batches, delayed ones, syncs, and now and then an orderly stop and a start. Calls may fail once the node is about to
+/// Single messages, batches, delayed ones, syncs, removals of what has expired, and now and then an orderly stop and a start. Calls may fail once the node is about to
 /// end.
 async fn live(history: History) {
     let mut n = 0;
@@ -57,13 +79,18 @@ async fn live(history: History) {
             let Ok(places) = store.append_batch(messages) else { return };
             let end = places.last().expect("one at least").end;
             for ((topic, queue_id, body), place) in bodies.into_iter().zip(places) {
-                let before = history.lock().unwrap().appended.insert((topic, queue_id, place.queue_offset.0), body);
-                assert_eq!(before, None, "a queue offset is given once");
+                let key = (topic, queue_id, place.queue_offset.0);
+                let mut told = history.lock().unwrap();
+                told.places.insert(key.clone(), place.physical);
+                assert_eq!(told.appended.insert(key, body), None, "a queue offset is given once");
             }
             if n % 5 == 0 && store.flushed(end, SECOND).await.is_ok() {
                 // A sync covers all that was appended before.
                 let mut told = history.lock().unwrap();
                 told.durable = told.appended.clone();
+            }
+            if n % 450 == 449 && store.remove_expired(&Nobody).await.is_err() {
+                return;
             }
             n += 1;
         }
@@ -100,7 +127,8 @@ async fn check(node: NodeId, told: Told) {
         let store = open(sweep_config()).await.unwrap();
         store.check_invariants();
         let found = messages(&store).await;
-        for (place, body) in &told.durable {
+        let has_expired = |place| told.places[place] < store.log_min();
+        for (place, body) in told.durable.iter().filter(|(place, _)| !has_expired(*place)) {
             assert_eq!(found.get(place), Some(body), "{place:?} was acknowledged");
         }
         for (place, body) in &found {
@@ -127,7 +155,10 @@ fn each_disk_operation_of_a_life_may_be_the_last() {
     let total = rt::world::run(seeded(1), || async {
         let node = rt::world::add_node("broker");
         rt::world::spawn_on(node, live(History::default())).await.unwrap();
-        rt::world::disk_operations(node)
+        let operations = rt::world::disk_operations(node);
+        let log_min = rt::world::spawn_on(node, async { open(sweep_config()).await.unwrap().log_min() });
+        assert!(log_min.await.unwrap() > PhysicalOffset::ZERO, "something was removed");
+        operations
     });
     let total = total.value.expect("the life ends");
     assert!(total > OPERATIONS, "each operation writes");
