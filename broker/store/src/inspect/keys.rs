@@ -10,8 +10,10 @@ use std::path::{Path, PathBuf};
 /// The index of a store, as a walk over its entries.
 pub(super) struct KeyCheck {
     sizes: IndexSizes,
-    /// Whether the slots of the last file are on the disk too: while a store runs, they are in memory.
+    /// Whether headers and slots are on the disk too: while a store runs, entries are there first.
     is_clean: bool,
+    /// The first record whose keys have no entry although records before it have, and how many keys that are.
+    without: Option<(PhysicalOffset, u64)>,
     files: Vec<PathBuf>,
     open: Option<OpenFile>,
     /// The entry that the next key is compared with.
@@ -33,6 +35,7 @@ struct OpenFile {
     /// The header as it stands there, and as the records of the entries make it; none once an entry had no record.
     said: IndexHeader,
     made: Option<IndexHeader>,
+    is_checked: bool,
     /// What the header said before its first entry is not known: the file before it was deleted.
     is_begin_unknown: bool,
 }
@@ -40,7 +43,7 @@ struct OpenFile {
 impl KeyCheck {
     pub(super) fn open(dir: &Path, sizes: IndexSizes, is_clean: bool) -> Result<KeyCheck, InspectError> {
         let files = numbered(dir, creation_time)?.into_iter().rev().map(|(_, path)| path).collect();
-        Ok(KeyCheck { sizes, is_clean, files, open: None, next: None, has_begun: false, is_lost: false })
+        Ok(KeyCheck { sizes, is_clean, without: None, files, open: None, next: None, has_begun: false, is_lost: false })
     }
 
     /// Compares the keys of a record with the entries that are next. Records before the first entry have none: files were deleted.
@@ -52,7 +55,12 @@ impl KeyCheck {
         let others = others.as_deref().unwrap_or_default().split(' ').filter(|key| !key.is_empty());
         for key in unique.as_deref().into_iter().chain(others) {
             self.pass_over(facts.physical(), found).await?;
-            let Some((entry, path, position)) = &self.next else { return Ok(()) };
+            let Some((entry, path, position)) = &self.next else {
+                if self.has_begun && !self.is_lost {
+                    self.without.get_or_insert((facts.physical(), 0)).1 += 1;
+                }
+                continue;
+            };
             if entry.physical == facts.physical() && entry.hash == key_hash(facts.topic, key) {
                 found.keys += 1;
                 if let Some(open) = &mut self.open {
@@ -75,6 +83,10 @@ impl KeyCheck {
     pub(super) async fn finish(&mut self, found: &mut Inspection) -> Result<(), InspectError> {
         if self.is_lost {
             return Ok(());
+        }
+        if let Some((at, count)) = self.without.filter(|_| self.is_clean) {
+            let path = self.open.as_ref().map_or_else(PathBuf::new, |open| open.path.clone());
+            found.report(&path, 0, format!("{count} keys of the records from log offset {at} on have no entry"));
         }
         self.pass_over(PhysicalOffset(i64::MAX), found).await
     }
@@ -101,17 +113,21 @@ impl KeyCheck {
     async fn read_next(&mut self, found: &mut Inspection) -> Result<Option<(IndexEntry, PathBuf, u64)>, InspectError> {
         loop {
             if let Some(open) = &mut self.open {
-                if open.next < open.end {
-                    return open.read_next(found).await.map(Some);
+                if open.next < open.end
+                    && let Some(next) = open.read_next(self.is_clean, found).await?
+                {
+                    return Ok(Some(next));
                 }
-                if self.is_clean || !self.files.is_empty() {
+                if self.is_clean && !open.is_checked {
                     open.check_slots(found).await?;
                     open.check_header(found);
+                    open.is_checked = true;
                 }
             }
-            let before = self.open.take().map(|open| open.said);
             let Some(path) = self.files.pop() else { return Ok(None) };
-            self.open = OpenFile::open(path, self.sizes, before, found).await?;
+            let before =
+                self.open.take().map(|open| if self.is_clean { open.said } else { open.made.unwrap_or(open.said) });
+            self.open = OpenFile::open(path, self.sizes, self.is_clean, before, found).await?;
             if self.open.is_none() {
                 self.is_lost = true;
                 return Ok(None);
@@ -129,6 +145,7 @@ impl OpenFile {
     async fn open(
         path: PathBuf,
         sizes: IndexSizes,
+        is_clean: bool,
         before: Option<IndexHeader>,
         found: &mut Inspection,
     ) -> Result<Option<OpenFile>, InspectError> {
@@ -151,25 +168,27 @@ impl OpenFile {
             file,
             sizes,
             next: 1,
-            end: said.count,
+            // How many are whole is found out as recovery does it.
+            end: if is_clean { said.count } else { sizes.entries },
             slots: vec![0; sizes.slots as usize],
             said,
             made: Some(before.map_or(IndexHeader::EMPTY, IndexHeader::follower)),
+            is_checked: false,
             is_begin_unknown: before.is_none() && found.start > PhysicalOffset::ZERO,
         }))
     }
 
-    /// A record was found for the entry that was read last.
+    /// A record was found for the entry that was read last. Where the file begins with entries without records, its seconds cannot be
+    /// compared.
     fn confirm(&mut self, entry: &IndexEntry, position: u64, store_ms: i64, found: &mut Inspection) {
-        let seconds = self.made.as_ref().unwrap_or(&self.said).seconds_since_begin(store_ms);
+        let Some(made) = &mut self.made else { return };
+        let seconds = made.seconds_since_begin(store_ms);
         let is_first = self.next == 2;
-        if entry.seconds != seconds && !(is_first && (self.is_begin_unknown || self.made.is_none())) {
+        if entry.seconds != seconds && !(is_first && self.is_begin_unknown) {
             let (words, stands) = (words(entry), entry.seconds);
             found.report(&self.path, position, format!("the entry of {words} says {stands} seconds, not {seconds}"));
         }
-        if let Some(made) = &mut self.made {
-            made.take(entry.physical, store_ms, entry.previous == 0);
-        }
+        made.take(entry.physical, store_ms, entry.previous == 0);
     }
 
     fn check_header(&self, found: &mut Inspection) {
@@ -178,19 +197,28 @@ impl OpenFile {
         }
     }
 
-    async fn read_next(&mut self, found: &mut Inspection) -> Result<(IndexEntry, PathBuf, u64), InspectError> {
+    /// The next entry; none where the entries of a store end that was not stopped in order.
+    async fn read_next(
+        &mut self,
+        is_clean: bool,
+        found: &mut Inspection,
+    ) -> Result<Option<(IndexEntry, PathBuf, u64)>, InspectError> {
         let position = self.sizes.entry_position(self.next);
         let mut bytes = [0; IndexEntry::BYTES];
         self.file.read_exact_at(&mut bytes, position).await.map_err(failed(&self.path))?;
         let entry = IndexEntry::decode(&bytes);
         let slot = &mut self.slots[self.sizes.slot_of(entry.hash)];
+        if !is_clean && (!entry.is_used() || entry.previous != *slot) {
+            self.end = self.next;
+            return Ok(None);
+        }
         if entry.previous != *slot {
             let (words, links, before) = (words(&entry), entry.previous, *slot);
             found.report(&self.path, position, format!("the entry of {words} links to entry {links}, not to {before}"));
         }
         *slot = self.next;
         self.next += 1;
-        Ok((entry, self.path.clone(), position))
+        Ok(Some((entry, self.path.clone(), position)))
     }
 
     /// Names the slots that are not as the entries make them.

@@ -1,0 +1,94 @@
+package hotfire;
+
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.rocketmq.client.consumer.DefaultMQPullConsumer;
+import org.apache.rocketmq.client.consumer.PullResult;
+import org.apache.rocketmq.client.consumer.PullStatus;
+import org.apache.rocketmq.client.producer.DefaultMQProducer;
+import org.apache.rocketmq.client.producer.SendResult;
+import org.apache.rocketmq.client.producer.SendStatus;
+import org.apache.rocketmq.common.message.Message;
+import org.apache.rocketmq.common.message.MessageExt;
+import org.apache.rocketmq.common.message.MessageQueue;
+
+/**
+ * Sends messages to whichever broker has the store just now, or reads all that it has. {@code send NAMES FILE N}: each acknowledged message
+ * is added to the file, with its queue and offset. {@code read NAMES FILE}: each message of the file is there, at its place, and found by
+ * its key.
+ */
+@SuppressWarnings("deprecation")
+public final class Exchange {
+    private static final String TOPIC = "ExchangeTopic";
+
+    public static void main(String[] args) throws Exception {
+        if (args[0].equals("send")) {
+            send(args[1], Path.of(args[2]), Integer.parseInt(args[3]));
+        } else {
+            read(args[1], Path.of(args[2]));
+        }
+        System.exit(0);
+    }
+
+    private static void send(String names, Path file, int count) throws Exception {
+        DefaultMQProducer producer = new DefaultMQProducer("exchange_producer");
+        producer.setNamesrvAddr(names);
+        producer.start();
+        int before = Files.exists(file) ? Files.readAllLines(file).size() : 0;
+        List<String> lines = new ArrayList<>();
+        for (int n = before; n < before + count; n++) {
+            String body = "message-" + n + "-" + "x".repeat(n * 37 % 900);
+            Message message = new Message(TOPIC, n % 3 == 0 ? "even" : "odd", "key-" + n, body.getBytes(StandardCharsets.UTF_8));
+            SendResult result = producer.send(message);
+            if (result.getSendStatus() != SendStatus.SEND_OK) {
+                throw new IllegalStateException("send answered " + result.getSendStatus());
+            }
+            lines.add(result.getMessageQueue().getQueueId() + " " + result.getQueueOffset() + " key-" + n + " " + body);
+        }
+        Files.write(file, lines, StandardOpenOption.CREATE, StandardOpenOption.APPEND);
+        producer.shutdown();
+        System.out.println("ok: " + count + " messages sent");
+    }
+
+    private static void read(String names, Path file) throws Exception {
+        DefaultMQPullConsumer consumer = new DefaultMQPullConsumer("exchange_reader");
+        consumer.setNamesrvAddr(names);
+        consumer.start();
+        Map<String, String> found = new HashMap<>();
+        for (MessageQueue queue : consumer.fetchSubscribeMessageQueues(TOPIC)) {
+            long next = consumer.minOffset(queue);
+            long end = consumer.maxOffset(queue);
+            while (next < end) {
+                PullResult pulled = consumer.pull(queue, "*", next, 32);
+                if (pulled.getPullStatus() == PullStatus.FOUND) {
+                    for (MessageExt message : pulled.getMsgFoundList()) {
+                        String body = new String(message.getBody(), StandardCharsets.UTF_8);
+                        found.put(message.getQueueId() + " " + message.getQueueOffset(), message.getKeys() + " " + body);
+                    }
+                }
+                next = pulled.getNextBeginOffset();
+            }
+        }
+        int read = 0;
+        for (String line : Files.readAllLines(file)) {
+            String[] parts = line.split(" ", 4);
+            String expected = parts[2] + " " + parts[3];
+            String is = found.get(parts[0] + " " + parts[1]);
+            if (!expected.equals(is)) {
+                throw new IllegalStateException("queue " + parts[0] + " offset " + parts[1] + ": expected " + expected + ", found " + is);
+            }
+            // The index: every tenth key, and the newest ones.
+            if (read++ % 10 == 0 && consumer.queryMessage(TOPIC, parts[2], 8, 0, Long.MAX_VALUE).getMessageList().isEmpty()) {
+                throw new IllegalStateException(parts[2] + " is not found by its key");
+            }
+        }
+        consumer.shutdown();
+        System.out.println("ok: all " + read + " messages are there");
+    }
+}
