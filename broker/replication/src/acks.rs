@@ -1,7 +1,7 @@
 //! Which slaves hold what, and who waits for it. Pure.
 use protocol::PhysicalOffset;
 use rt::sync::oneshot;
-use rt::time::{Duration, Instant};
+use rt::time::Duration;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
@@ -46,7 +46,8 @@ pub(crate) struct WaitKey {
 #[derive(Clone, Copy, Debug)]
 struct Away {
     acked: PhysicalOffset,
-    since: Instant,
+    /// When it ended, since the start of the master.
+    since: Duration,
 }
 
 /// Slaves that are away and remembered, at most; those that are away for longest are forgotten first.
@@ -79,8 +80,8 @@ impl AckTable {
         older
     }
 
-    /// The connection has ended. An older one of the same slave speaks for it again only once it reports again: a dead one never does.
-    pub(crate) fn disconnect(&mut self, number: ConnectionNumber, now: Instant) {
+    /// The connection has ended, `now` after the start of the master. An older one of the same slave speaks for it again only once it reports again: a dead one never does.
+    pub(crate) fn disconnect(&mut self, number: ConnectionNumber, now: Duration) {
         let Some(gone) = self.slaves.remove(&number) else { return };
         // An empty one begins with the last segment when it returns: it needs nothing.
         if let Some(acked) = gone.acked.filter(|acked| *acked > PhysicalOffset::ZERO) {
@@ -115,8 +116,8 @@ impl AckTable {
     }
 
     /// The least that a slave holds which is away, but not for longer than `away_max`.
-    pub(crate) fn least_away(&self, now: Instant, away_max: Duration) -> Option<PhysicalOffset> {
-        let is_recent = |away: &&Away| now.saturating_duration_since(away.since) <= away_max;
+    pub(crate) fn least_away(&self, now: Duration, away_max: Duration) -> Option<PhysicalOffset> {
+        let is_recent = |away: &&Away| now.saturating_sub(away.since) <= away_max;
         self.away.values().filter(is_recent).map(|away| away.acked).min()
     }
 
@@ -193,7 +194,7 @@ impl AckTable {
 mod tests {
     use super::{AckTable, Identity};
     use protocol::PhysicalOffset;
-    use rt::time::{Duration, Instant};
+    use rt::time::Duration;
     use std::net::{IpAddr, Ipv4Addr};
 
     fn host(last: u8) -> Identity {
@@ -237,7 +238,7 @@ mod tests {
         assert_eq!(acks.holding(at(50)), 1);
         acks.acknowledge(3, at(20));
         assert_eq!((acks.holding(at(20)), acks.holding(at(50))), (2, 1));
-        acks.disconnect(3, Instant::now());
+        acks.disconnect(3, Duration::ZERO);
         assert_eq!(acks.holding(at(20)), 1, "the old connection must report again before it counts");
         acks.acknowledge(1, at(50));
         assert_eq!(acks.holding(at(50)), 2);
@@ -256,7 +257,7 @@ mod tests {
         assert_eq!(woken(), [true, false, false, false]);
         acks.acknowledge(2, at(20));
         assert_eq!(woken(), [false, true, true, false]);
-        acks.disconnect(2, Instant::now());
+        acks.disconnect(2, Duration::ZERO);
         acks.acknowledge(1, at(30));
         assert_eq!(woken(), [false, false, false, false]);
         acks.check_invariants();
@@ -268,11 +269,11 @@ mod tests {
 
     #[test]
     fn what_a_slave_has_is_remembered_until_it_returns_or_has_been_away_for_long() {
-        let (begin, hour) = (Instant::now(), Duration::from_secs(3600));
+        let (begin, hour) = (Duration::from_secs(7), Duration::from_secs(3600));
         let mut acks = AckTable::default();
-        for (number, end) in [(1, 50), (2, 70), (3, 0)] {
-            acks.connect(number, host(number as u8));
-            acks.acknowledge(number, at(end));
+        for (last, end) in [(1, 50), (2, 70), (3, 0)] {
+            acks.connect(u64::from(last), host(last));
+            acks.acknowledge(u64::from(last), at(end));
         }
         assert_eq!(acks.least_away(begin, hour), None);
         acks.disconnect(3, begin);
@@ -287,11 +288,12 @@ mod tests {
         assert_eq!(acks.least_away(begin + hour, hour), Some(at(50)));
         acks.acknowledge(4, at(60));
         assert_eq!(acks.least_away(begin + hour, hour), Some(at(70)));
-        for number in 10..100 {
-            acks.connect(number, host(number as u8));
-            acks.acknowledge(number, at(number as i64));
+        for last in 10..100 {
+            let number = u64::from(last);
+            acks.connect(number, host(last));
+            acks.acknowledge(number, at(i64::from(last)));
             acks.disconnect(number, begin + Duration::from_secs(number));
         }
-        assert_eq!(acks.least_away(begin, hour), Some(at(36)), "those that are away for longest are forgotten first");
+        assert_eq!(acks.least_away(begin, hour), Some(at(37)), "those that are away for longest are forgotten first");
     }
 }

@@ -58,6 +58,7 @@ pub struct HaMaster {
 struct Shared {
     config: HaMasterConfig,
     store: Arc<Store>,
+    begun: Instant,
     state: Mutex<State>,
     stop: CancellationToken,
     /// Cancelled when slaves may come in.
@@ -118,7 +119,9 @@ impl HaMaster {
         let acceptor = TaskGroup::child_of(parent);
         let connections = Arc::new(TaskGroup::child_of(parent));
         let stop = connections.token().clone();
-        let shared = Arc::new(Shared { config, store, state: Mutex::default(), stop, open: CancellationToken::new() });
+        let begun = Instant::now();
+        let open = CancellationToken::new();
+        let shared = Arc::new(Shared { config, store, begun, state: Mutex::default(), stop, open });
         acceptor.spawn(accept(Arc::clone(&shared), Arc::clone(&connections), listener, acceptor.token().clone()));
         Ok(HaMaster { local_addr, shared, acceptor, connections })
     }
@@ -169,7 +172,7 @@ impl HaMaster {
     /// The first place of the log that a slave still needs which is connected, or was not long ago; `None`: no slave needs any.
     pub fn needed_from(&self) -> Option<PhysicalOffset> {
         let state = self.shared.lock();
-        let away = state.acks.least_away(Instant::now(), self.shared.config.away_max);
+        let away = state.acks.least_away(self.shared.begun.elapsed(), self.shared.config.away_max);
         let connected = state.streams.values().filter_map(|stream| {
             let core = stream.core();
             // An empty slave is sent the last segment only.
@@ -295,7 +298,7 @@ impl Shared {
     fn leave(&self, stream: &Stream) {
         let mut state = self.lock();
         state.streams.remove(&stream.number);
-        state.acks.disconnect(stream.number, Instant::now());
+        state.acks.disconnect(stream.number, self.begun.elapsed());
     }
 
     /// Serves one slave to the end of its connection.

@@ -119,6 +119,8 @@ fn a_full_disk_refuses_messages_and_serves_reads() {
     run(|| async {
         let (master, raw) = lone(|settings| settings.store.retention.is_forcible = false).await;
         raw.sent(0, "there").await;
+        // Of most of the disk, so that a page more or less is nothing.
+        disk::write_file(master.node, "/others", &[7; 4 << 20]).expect("there is room");
         let (free, all) = world::spawn_on(master.node, async { rt::fs::free_bytes("/store").expect("it is known") })
             .await
             .expect("nothing ends it");

@@ -266,8 +266,8 @@ fn readers_go_on_across_the_removal() {
             let reading = rt::task::spawn(async move {
                 let all = appended(150);
                 for from in (0..50).chain((0..50).rev()) {
-                    for (queue_id, bodies) in all.iter().enumerate() {
-                        let outcome = get(&reader, i32::try_from(queue_id).unwrap(), from).await;
+                    for (queue_id, all) in (0..).zip(&all) {
+                        let outcome = get(&reader, queue_id, from).await;
                         match outcome.status {
                             GetStatus::Found => {}
                             GetStatus::OffsetTooSmall => assert!(outcome.next.0 > from),
@@ -276,7 +276,7 @@ fn readers_go_on_across_the_removal() {
                         }
                         for (record, offset) in outcome.records.iter().zip(&outcome.offsets) {
                             let view = protocol::message::RecordView::parse(record).unwrap();
-                            assert_eq!(view.body(), bodies[usize::try_from(offset.0).unwrap()]);
+                            assert_eq!(view.body(), all[usize::try_from(offset.0).unwrap()]);
                         }
                     }
                     sleep(rt::time::Duration::from_millis(13)).await;
@@ -315,11 +315,10 @@ fn a_truncation_brings_no_removed_segment_back() {
             drop(store);
             let store = open(short_lived(FlushMode::Async)).await.unwrap();
             assert_eq!(store.log_min(), first);
-            let all = appended(150);
-            for (queue_id, bodies) in all.iter().enumerate() {
-                let (min, max) = store.queue_bounds(TOPIC, i32::try_from(queue_id).unwrap()).unwrap();
+            for (queue_id, all) in (0..).zip(&appended(150)) {
+                let (min, max) = store.queue_bounds(TOPIC, queue_id).unwrap();
                 let [min, max] = [min, max].map(|offset| usize::try_from(offset.0).unwrap());
-                assert_eq!(read_all(&store, i32::try_from(queue_id).unwrap()).await, bodies[min..max]);
+                assert_eq!(read_all(&store, queue_id).await, all[min..max]);
             }
         });
         task.await.unwrap();
