@@ -19,20 +19,20 @@ import org.apache.rocketmq.common.message.MessageExt;
 import org.apache.rocketmq.common.message.MessageQueue;
 
 /**
- * Sends messages to whichever broker has the store just now, or reads all that it has. {@code send NAMES FILE N}: each acknowledged message
- * is added to the file, with its queue and offset. {@code read NAMES FILE}: each message of the file is there, at its place, and found by
- * its key.
+ * A visit to whichever broker has the store just now, {@code NAMES FILE N}: each message of the file is there, at its place, and found by its
+ * key; N more are sent, and each that is acknowledged is added to the file; then all of it is read again.
  */
 @SuppressWarnings("deprecation")
 public final class Exchange {
     private static final String TOPIC = "ExchangeTopic";
 
     public static void main(String[] args) throws Exception {
-        if (args[0].equals("send")) {
-            send(args[1], Path.of(args[2]), Integer.parseInt(args[3]));
-        } else {
-            read(args[1], Path.of(args[2]));
+        Path file = Path.of(args[1]);
+        if (Files.exists(file)) {
+            read(args[0], file);
         }
+        send(args[0], file, Integer.parseInt(args[2]));
+        read(args[0], file);
         System.exit(0);
     }
 
