@@ -10,7 +10,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
-use store::{DamagePolicy, FlushMode, IndexConfig, RetentionConfig, StoreConfig};
+use store::{DamagePolicy, FlushMode, IndexConfig, RetentionConfig, StoreConfig, TimerConfig};
 
 /// Apache's levels.
 const DELAY_LEVELS: &str = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h";
@@ -218,6 +218,7 @@ fn node(reader: &Reader<'_>, cluster: &ClusterConfig) -> Result<(ServerConfig, b
         permission: i32::try_from(reader.number("brokerPermission", 6, 0..=7, "6 read and write, 4 read, 2 write")?)
             .expect("0 to 7"),
         slave_read: reader.flag("slaveReadEnable", false)?,
+        recall: reader.flag("recallMessageEnable", false)?,
         long_polling: reader.flag("longPollingEnable", true)?,
         notify_consumer_change: reader.flag("notifyConsumerIdsChangedEnable", true)?,
         held_pulls_max: usize::try_from(reader.number(
@@ -336,6 +337,33 @@ fn retention(reader: &Reader<'_>) -> Result<RetentionConfig, ConfigError> {
     })
 }
 
+/// `timerWheelEnable` and how the timer divides time and its files.
+fn timer(reader: &Reader<'_>) -> Result<Option<TimerConfig>, ConfigError> {
+    let standard = TimerConfig::default();
+    let precisions = [("100", 100), ("200", 200), ("500", 500), ("1000", 1000)];
+    let precision_ms =
+        reader.one_of("timerPrecisionMs", &precisions, standard.precision_ms, "100, 200, 500 or 1000 milliseconds")?;
+    let delay_max = i64::try_from(standard.delay_max.as_secs()).expect("small");
+    let delay_max = reader.number("timerMaxDelaySec", delay_max, 1..=i64::from(i32::MAX), "seconds, 1 or more")?;
+    let roll_window = reader.number(
+        "timerRollWindowSlot",
+        i64::from(standard.roll_window_slots),
+        2..=604_740,
+        "slots, 2 to 604740",
+    )?;
+    let log_file = i64::try_from(standard.log_file_bytes).expect("small");
+    let log_file =
+        reader.number("mappedFileSizeTimerLog", log_file, 1024..=i64::from(i32::MAX), "bytes, 1024 or more")?;
+    let timer = TimerConfig {
+        precision_ms,
+        roll_window_slots: u32::try_from(roll_window).expect("in range"),
+        log_file_bytes: u64::try_from(log_file).expect("positive"),
+        delay_max: Duration::from_secs(u64::try_from(delay_max).expect("positive")),
+        flush_interval: reader.millis("timerFlushIntervalMs", standard.flush_interval)?,
+    };
+    Ok(reader.flag("timerWheelEnable", true)?.then_some(timer))
+}
+
 fn store(
     reader: &Reader<'_>,
     root: &std::path::Path,
@@ -392,6 +420,7 @@ fn store(
         seal_records: reader.flag("enabledAppendPropCRC", false)?,
         require_seals: reader.flag("forceVerifyPropCRC", false)?,
         retention: retention(reader)?,
+        timer: timer(reader)?,
         damage: reader.one_of("hotfireDamagedLog", &policies, standard.damage, "REFUSE or DROP_TAIL")?,
         ..standard
     })

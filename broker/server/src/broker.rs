@@ -11,6 +11,7 @@ use crate::producers::ProducerTable;
 use crate::refusal::Refusal;
 use crate::replicas::Replicas;
 use crate::stats::Stats;
+use crate::timer_state::TimerState;
 use crate::topics::{SCHEDULE_TOPIC, TopicTable};
 use protocol::RequestCode;
 use protocol::body::TopicConfig;
@@ -40,6 +41,7 @@ pub(crate) struct Files {
     pub groups: TableFile,
     pub offsets: TableFile,
     pub delays: TableFile,
+    pub timer_metrics: TableFile,
 }
 
 /// Everything that requests, arrivals and periodic work share. No lock here is held across a wait.
@@ -59,6 +61,8 @@ pub(crate) struct Broker {
     pub level_arrivals: Vec<Notify>,
     /// Wakes the removal of old messages: an operator has asked for it.
     pub removal_asked: Notify,
+    /// Wakes the timer.
+    pub timer_arrivals: Notify,
     /// Work that a request leaves behind: notices to clients.
     pub background: TaskGroup,
     /// Cancelled when the broker shuts down; held pulls end.
@@ -76,6 +80,7 @@ pub(crate) struct Broker {
     groups: Mutex<GroupTable>,
     offsets: Mutex<OffsetTable>,
     delays: Mutex<DelayTable>,
+    timer: Mutex<TimerState>,
     consumers: Mutex<ConsumerTable>,
     producers: Mutex<ProducerTable>,
     locks: Mutex<LockTable>,
@@ -112,6 +117,7 @@ impl Broker {
             master_found: Notify::new(),
             level_arrivals: parts.cluster.delay_levels.iter().map(|_| Notify::new()).collect(),
             removal_asked: Notify::new(),
+            timer_arrivals: Notify::new(),
             closing: shutdown.child_token(),
             serving: CancellationToken::new(),
             whole: CancellationToken::new(),
@@ -124,6 +130,7 @@ impl Broker {
             groups: Mutex::new(parts.tables.groups),
             offsets: Mutex::new(parts.tables.offsets),
             delays: Mutex::new(parts.tables.delays),
+            timer: Mutex::default(),
             consumers: Mutex::default(),
             producers: Mutex::default(),
             locks: Mutex::new(LockTable::new(parts.config.timing.lock_expiry)),
@@ -212,6 +219,10 @@ impl Broker {
 
     pub fn delays(&self) -> MutexGuard<'_, DelayTable> {
         lock(&self.delays)
+    }
+
+    pub fn timer(&self) -> MutexGuard<'_, TimerState> {
+        lock(&self.timer)
     }
 
     pub fn consumers(&self) -> MutexGuard<'_, ConsumerTable> {
@@ -323,6 +334,17 @@ impl Broker {
         report("delay offsets", self.files.delays.save(|| (changes, text)).await);
     }
 
+    /// Saves how much waits for its moment, once something has.
+    pub async fn save_timer_metrics(&self) {
+        let (changes, text) = {
+            let timer = self.timer();
+            (timer.changes(), timer.text())
+        };
+        if changes > 0 {
+            report("timer metrics", self.files.timer_metrics.save_compact(|| (changes, text)).await);
+        }
+    }
+
     /// Tells the members of a group that it has changed, so that they share the queues out anew.
     pub fn notify(&self, change: Change) {
         if !self.config.notify_consumer_change {
@@ -368,7 +390,7 @@ impl Broker {
     }
 }
 
-/// Wakes the held pulls that a new message satisfies, and its delay level. The store's dispatch calls it.
+/// Wakes the held pulls that a new message satisfies, and its delay level or the timer. The store's dispatch calls it.
 pub(crate) struct WakeHeld(pub std::sync::Weak<Broker>);
 
 impl Arrivals for WakeHeld {
@@ -376,6 +398,8 @@ impl Arrivals for WakeHeld {
         let Some(broker) = self.0.upgrade() else { return };
         if &*arrival.topic == SCHEDULE_TOPIC {
             crate::delay::arrived(&broker, arrival.queue_id);
+        } else if &*arrival.topic == store::TIMER_TOPIC {
+            crate::timer::arrived(&broker);
         }
         if !broker.config.long_polling {
             return;

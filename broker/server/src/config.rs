@@ -94,6 +94,8 @@ pub struct ServerConfig {
     pub slave_read: bool,
     /// `longPollingEnable`; if off, a held pull waits `short_polling` only.
     pub long_polling: bool,
+    /// `recallMessageEnable`: a producer may take back a message that waits for its moment.
+    pub recall: bool,
     /// `notifyConsumerIdsChangedEnable`: tell a group's members when one joins or leaves.
     pub notify_consumer_change: bool,
     /// Pulls held at a time; one more is answered at once.

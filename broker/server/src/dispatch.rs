@@ -3,8 +3,8 @@ use crate::broker::Broker;
 use crate::consumers::Peer;
 use crate::refusal::Refusal;
 use crate::{
-    admin, client_requests, group_requests, offset_requests, pull, reply, retention_requests, send, send_back,
-    topic_requests,
+    admin, client_requests, group_requests, offset_requests, pull, recall, reply, retention_requests, send, send_back,
+    timer_state, topic_requests,
 };
 use protocol::RequestCode;
 use protocol::frame::Command;
@@ -87,6 +87,7 @@ async fn serve(broker: &Arc<Broker>, call: &Call) -> Result<Command, Refusal> {
     let Some(code) = call.request.request_code() else { return Err(Refusal::NotSupported(call.request.code)) };
     match code {
         C::SendMessage | C::SendMessageV2 | C::SendBatchMessage => send::send(broker, call, code).await,
+        C::RecallMessage => recall::recall(broker, call).await,
         C::ConsumerSendMsgBack => send_back::send_back(broker, call).await,
         C::PullMessage | C::LitePullMessage => pull::pull(broker, call).await,
 
@@ -98,6 +99,8 @@ async fn serve(broker: &Arc<Broker>, call: &Call) -> Result<Command, Refusal> {
         C::GetEarliestMsgStoretime => offset_requests::earliest_time(broker, call).await,
         C::GetAllConsumerOffset => Ok(offset_requests::all(broker, call)),
         C::GetAllDelayOffset => Ok(offset_requests::all_delays(broker, call)),
+        C::GetTimerCheckPoint => timer_state::checkpoint(broker, call),
+        C::GetTimerMetrics => timer_state::metrics(broker, call),
         C::InvokeBrokerToResetOffset => offset_requests::reset(broker, call).await,
 
         C::HeartBeat => client_requests::heartbeat(broker, call).await,

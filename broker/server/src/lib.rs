@@ -12,6 +12,7 @@
 //! | `broker` | the shared state that handlers work on |
 //! | `dispatch` | request code to handler; the only `Handler` of the listening sockets |
 //! | `send`, `send_back`, `put`, `delay` | storing: checks, the append and its waits, retries, level delay |
+//! | `timer_send`, `timer`, `timer_state`, `recall` | messages that wait for a moment of their own |
 //! | `pull`, `hold`, `filter` | reading: checks, long polling, tags |
 //! | `offset_requests`, `offsets` | committed offsets |
 //! | `client_requests`, `consumers`, `producers`, `locks` | who is connected, change notices, queue locks |
@@ -49,6 +50,7 @@ mod persist;
 mod producers;
 mod pull;
 mod put;
+mod recall;
 mod refusal;
 mod regain;
 mod registration;
@@ -64,6 +66,9 @@ mod slave_sync;
 mod stats;
 #[cfg(test)]
 mod testing;
+mod timer;
+mod timer_send;
+mod timer_state;
 mod topic_requests;
 mod topics;
 

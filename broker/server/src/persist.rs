@@ -1,5 +1,6 @@
 //! Tables as small files under `config/`, replaced as a whole: a crash leaves the old or the new content.
 use crate::error::{ServerError, TableError};
+use protocol::JsonError;
 use rt::sync::Mutex;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -30,12 +31,25 @@ impl TableFile {
     /// Writes what `snapshot` gives, unless its change number is on disk already. The snapshot is taken under the file's lock, so
     /// of two writers the later one writes the newer table.
     pub async fn save<T: Serialize>(&self, snapshot: impl FnOnce() -> (u64, T)) -> io::Result<()> {
+        self.save_as(snapshot, protocol::json::to_vec_pretty).await
+    }
+
+    /// As [`save`](Self::save), on one line without spaces.
+    pub async fn save_compact<T: Serialize>(&self, snapshot: impl FnOnce() -> (u64, T)) -> io::Result<()> {
+        self.save_as(snapshot, protocol::json::to_vec).await
+    }
+
+    async fn save_as<T: Serialize>(
+        &self,
+        snapshot: impl FnOnce() -> (u64, T),
+        write: impl FnOnce(&T) -> Result<Vec<u8>, JsonError>,
+    ) -> io::Result<()> {
         let mut written = self.written.lock().await;
         let (change, table) = snapshot();
         if *written == Some(change) {
             return Ok(());
         }
-        let bytes = protocol::json::to_vec_pretty(&table).expect("tables have text keys and plain values");
+        let bytes = write(&table).expect("tables have text keys and plain values");
         rt::fs::replace(&self.path, &bytes).await?;
         *written = Some(change);
         Ok(())

@@ -3,6 +3,7 @@ use crate::broker::Broker;
 use crate::delay;
 use crate::refusal::Refusal;
 use crate::reply::PutStatus;
+use crate::timer_send;
 use protocol::message::{Properties, property};
 use protocol::{PhysicalOffset, SysFlag};
 use rt::time::Duration;
@@ -34,19 +35,34 @@ impl Wait {
     }
 }
 
-/// Stores one message; a message with a delay level goes to its level's queue first.
+/// A message that is stored.
+#[derive(Debug)]
+pub(crate) struct Stored {
+    pub appended: Appended,
+    pub status: PutStatus,
+    /// The slot in which it waits for its moment, Unix milliseconds.
+    pub slot_ms: Option<i64>,
+}
+
+/// Stores one message; a message with a delay level goes to its level's queue first, one with a moment to the timer topic.
 pub(crate) async fn put(
     broker: &Broker,
     mut message: NewMessage,
     properties: Properties,
     wait: Wait,
-) -> Result<(Appended, PutStatus), Refusal> {
+) -> Result<Stored, Refusal> {
     check(broker, &properties)?;
-    delay::divert(broker, &mut message, properties);
-    put_as_is(broker, message, wait).await
+    let slot_ms = if delay::level(&properties) > 0 {
+        delay::divert(broker, &mut message, properties);
+        None
+    } else {
+        timer_send::divert(broker, &mut message, properties)?
+    };
+    let (appended, status) = put_as_is(broker, message, wait).await?;
+    Ok(Stored { appended, status, slot_ms })
 }
 
-/// Stores one message without looking at its delay.
+/// Stores one message without looking at its delay or moment.
 pub(crate) async fn put_as_is(
     broker: &Broker,
     message: NewMessage,
@@ -86,12 +102,6 @@ pub(crate) fn check(broker: &Broker, properties: &Properties) -> Result<(), Refu
     }
     if properties.contains(property::INNER_NUM) {
         return Err(Refusal::InnerBatch);
-    }
-    let timed = [property::TIMER_DELIVER_MS, property::TIMER_DELAY_SEC, property::TIMER_DELAY_MS]
-        .iter()
-        .any(|name| properties.contains(name));
-    if timed && delay::level(properties) == 0 {
-        return Err(Refusal::NoTimer);
     }
     Ok(())
 }

@@ -65,6 +65,24 @@ pub(crate) enum Refusal {
     DelayedBatch,
     #[error("accurate timer message is not enabled, timerWheelEnable is false")]
     NoTimer,
+    #[error(
+        "timer message illegal, the delay time should not be bigger than the max delay {max_ms}ms; or if set del msg, the delay time should be bigger than the current time"
+    )]
+    TimerIllegal { max_ms: u128 },
+    #[error("recall failed, operation is forbidden")]
+    RecallForbidden,
+    #[error("recall failed, broker service not available")]
+    RecallOnSlave,
+    #[error("recall failed, the topic[{0}] not exist")]
+    RecallTopic(String),
+    #[error("recall handle is invalid")]
+    RecallHandle,
+    #[error("recall failed, topic not match")]
+    RecallOtherTopic,
+    #[error("recall failed, broker service not available")]
+    RecallOtherBroker,
+    #[error("recall failed, timestamp invalid")]
+    RecallMoment,
     #[error("batch request does not support retry group {0}")]
     BatchToRetry(String),
     #[error("batch is damaged")]

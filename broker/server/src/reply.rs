@@ -67,6 +67,7 @@ fn refusal_code(refusal: &Refusal) -> Option<ResponseCode> {
         }
         R::BrokerNotWritable(_)
         | R::TransactionForbidden(_)
+        | R::RecallForbidden
         | R::SendForbidden(_)
         | R::TopicNotWritable(_)
         | R::BrokerNotReadable(_)
@@ -74,11 +75,19 @@ fn refusal_code(refusal: &Refusal) -> Option<ResponseCode> {
         | R::TopicNotReadable(_)
         | R::BroadcastDisabled(_)
         | R::SubscriptionForbidden { .. } => ResponseCode::NoPermission,
-        R::NoTopic(_) | R::NoTopicConfig(_) | R::OffsetTopic(_) => ResponseCode::TopicNotExist,
-        R::NoGroup(_) | R::NoPullGroup(_) | R::OffsetGroup(_) => ResponseCode::SubscriptionGroupNotExist,
-        R::BatchToRetry(_) | R::InnerBatch | R::DelayedBatch | R::Batch(_) | R::Properties | R::EmptyBody => {
-            ResponseCode::MessageIllegal
+        R::RecallOnSlave => ResponseCode::SlaveNotAvailable,
+        R::RecallHandle | R::RecallOtherTopic | R::RecallOtherBroker | R::RecallMoment => {
+            ResponseCode::IllegalOperation
         }
+        R::NoTopic(_) | R::NoTopicConfig(_) | R::OffsetTopic(_) | R::RecallTopic(_) => ResponseCode::TopicNotExist,
+        R::NoGroup(_) | R::NoPullGroup(_) | R::OffsetGroup(_) => ResponseCode::SubscriptionGroupNotExist,
+        R::BatchToRetry(_)
+        | R::InnerBatch
+        | R::DelayedBatch
+        | R::Batch(_)
+        | R::Properties
+        | R::EmptyBody
+        | R::TimerIllegal { .. } => ResponseCode::MessageIllegal,
         R::Filter(_) => ResponseCode::SubscriptionParseFailed,
         R::NoGroupInfo | R::NoSubscription => ResponseCode::SubscriptionNotExist,
         R::OldSubscription => ResponseCode::SubscriptionNotLatest,

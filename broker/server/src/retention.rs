@@ -1,6 +1,6 @@
 //! Removing old messages by the clock, and what holds them back.
 use crate::broker::Broker;
-use crate::delay;
+use crate::{delay, timer};
 use protocol::PhysicalOffset;
 use rt::time::sleep;
 use std::sync::Arc;
@@ -48,7 +48,10 @@ impl Retainer for Holders<'_> {
     async fn keep_from(&self, removal: Removal) -> Result<PhysicalOffset, ReadError> {
         let Holders(broker) = self;
         let slaves = if removal == Removal::Expired { broker.replicas.needed_from() } else { None };
-        let delayed = if removal == Removal::FullDisk { None } else { delay::undelivered_from(broker).await? };
-        Ok(slaves.into_iter().chain(delayed).min().unwrap_or(PhysicalOffset(i64::MAX)))
+        let [delayed, timed] = match removal {
+            Removal::FullDisk => [None, None],
+            _ => [delay::undelivered_from(broker).await?, timer::waiting_from(broker).await?],
+        };
+        Ok(slaves.into_iter().chain(delayed).chain(timed).min().unwrap_or(PhysicalOffset(i64::MAX)))
     }
 }

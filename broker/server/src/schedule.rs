@@ -1,7 +1,7 @@
 //! Everything a broker does by the clock, in one place. Each task ends with the broker.
 use crate::broker::Broker;
 use crate::consumers::Peer;
-use crate::{delay, registration, retention, slave_sync};
+use crate::{delay, registration, retention, slave_sync, timer};
 use rt::task::TaskGroup;
 use rt::time::sleep;
 use std::collections::BTreeSet;
@@ -28,8 +28,14 @@ pub(crate) fn start(broker: &Arc<Broker>, tasks: &TaskGroup, registered: bool) {
         tasks.spawn(copy_from_master(Arc::clone(broker)));
         tasks.spawn(send_readers_back(Arc::clone(broker)));
     } else {
-        every(broker, tasks, timing.delay_persist_period, |broker| async move { broker.save_delays().await });
+        every(broker, tasks, timing.delay_persist_period, |broker| async move {
+            broker.save_delays().await;
+            broker.save_timer_metrics().await;
+        });
         delay::start(broker, tasks);
+        if let Some(config) = broker.config.store.timer {
+            tasks.spawn(timer::run(Arc::clone(broker), config));
+        }
     }
     tasks.spawn(retention::run(Arc::clone(broker)));
 }

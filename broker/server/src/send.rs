@@ -6,6 +6,7 @@ use crate::put::{self, Wait};
 use crate::refusal::Refusal;
 use crate::reply::PutStatus;
 use crate::topics::{self, perm, plain};
+use crate::{recall, timer_send};
 use protocol::body::TopicConfig;
 use protocol::frame::Command;
 use protocol::header::{SendMessageRequest, SendMessageResponse};
@@ -64,8 +65,11 @@ async fn single(
     message.properties = properties.to_text();
     let queue_id = message.queue_id;
     let wait = wait_of(call, &properties);
-    let (appended, status) = put::put(broker, message, properties, wait).await?;
-    Ok((status, reply(appended.message_id.to_string(), queue_id, appended.queue_offset, Some(unique_key))))
+    let topic = message.topic.clone();
+    let put::Stored { appended, status, slot_ms } = put::put(broker, message, properties, wait).await?;
+    let recall_handle = slot_ms.and_then(|slot_ms| recall::handle(broker, &topic, slot_ms, &unique_key));
+    let reply = reply(appended.message_id.to_string(), queue_id, appended.queue_offset, Some(unique_key));
+    Ok((status, SendMessageResponse { recall_handle, ..reply }))
 }
 
 async fn batch_send(
@@ -88,7 +92,7 @@ async fn batch_send(
         let text = std::str::from_utf8(&entry.properties).map_err(|_| Refusal::Properties)?;
         let properties = own_properties(broker, Some(text));
         put::check(broker, &properties)?;
-        if crate::delay::level(&properties) > 0 {
+        if crate::delay::level(&properties) > 0 || timer_send::asks(&properties) {
             return Err(Refusal::DelayedBatch);
         }
         let mut message = message(broker, call, &header, &topic, queue_id);

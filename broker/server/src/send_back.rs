@@ -71,8 +71,8 @@ pub(crate) async fn send_back(broker: &Broker, call: &Call) -> Result<Command, R
         body: failed.body,
     };
     // The client forgets the message when this is answered, so the answer waits for the disk although the copy says WAIT=false.
-    match put::put(broker, message, properties, Wait::Durable).await? {
-        (_, PutStatus::Ok) => Ok(call.ok()),
-        (_, status) => Err(Refusal::PutFailed(status.name())),
+    match put::put(broker, message, properties, Wait::Durable).await?.status {
+        PutStatus::Ok => Ok(call.ok()),
+        status => Err(Refusal::PutFailed(status.name())),
     }
 }

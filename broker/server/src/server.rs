@@ -47,6 +47,7 @@ impl BrokerServer {
             groups: TableFile::new(&config.root, "subscriptionGroup.json"),
             offsets: TableFile::new(&config.root, "consumerOffset.json"),
             delays: TableFile::new(&config.root, "delayOffset.json"),
+            timer_metrics: TableFile::new(&config.root, "timermetrics"),
         };
         let tables = load(&cluster, &files).await?;
         let store = UnrecoveredStore::open(config.store.clone()).await?.recover().await?;
@@ -142,6 +143,7 @@ impl Broker {
         self.save_groups().await;
         self.save_offsets().await;
         self.save_delays().await;
+        self.save_timer_metrics().await;
     }
 }
 

@@ -2,7 +2,9 @@
 use crate::broker::Broker;
 use crate::delay::DelayTableText;
 use crate::groups::GroupTableText;
+use crate::offset_requests::bounds;
 use crate::offsets::OffsetTableText;
+use crate::timer_state::{LOG_END_FIELD, Reached};
 use crate::topics::TopicTableText;
 use protocol::body::ClusterInfo;
 use protocol::frame::Command;
@@ -10,12 +12,13 @@ use protocol::header::{
     Empty, GetAllSubscriptionGroupRequest, GetAllSubscriptionGroupResponse, GetAllTopicConfigRequest,
     GetAllTopicConfigResponse,
 };
-use protocol::{Header, HeaderError, JsonError, RequestCode, ResponseCode};
+use protocol::{Header, HeaderError, JsonError, PhysicalOffset, QueueOffset, RequestCode, ResponseCode};
 use remoting::RemotingError;
 use rt::time::{Instant, timeout, unix_ms};
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::time::Duration;
+use store::{TimerCheckpoint, TimerError};
 use thiserror::Error;
 use tracing::{debug, info, warn};
 
@@ -35,6 +38,10 @@ enum CopyError {
     Header(#[from] HeaderError),
     #[error(transparent)]
     Body(#[from] JsonError),
+    #[error("a timer checkpoint of {bytes} bytes")]
+    Checkpoint { bytes: usize },
+    #[error(transparent)]
+    Timer(#[from] TimerError),
     #[error("the table does not end")]
     Endless,
 }
@@ -51,6 +58,10 @@ pub(crate) async fn copy_all(broker: &Broker) {
     report("consumer offsets", copy_offsets(broker, &master).await);
     report("delay offsets", copy_delays(broker, &master).await);
     report("subscription groups", copy_groups(broker, &master).await);
+    // Asked only if there are timer messages: most brokers have none.
+    if broker.config.store.timer.is_some() && bounds(broker, store::TIMER_TOPIC, 0).1 > QueueOffset(0) {
+        report("timer checkpoint", copy_timer(broker, &master).await);
+    }
 }
 
 async fn copy_topics(broker: &Broker, master: &str) -> Result<bool, CopyError> {
@@ -135,6 +146,44 @@ async fn copy_delays(broker: &Broker, master: &str) -> Result<bool, CopyError> {
     broker.delays().become_copy(&text);
     broker.save_delays().await;
     Ok(false)
+}
+
+/// Copies how far the master's timer has come, for the day on which this broker delivers. It counts when this log has, on the disk, all that
+/// the master's had: else what only the master has would pass for delivered.
+async fn copy_timer(broker: &Broker, master: &str) -> Result<bool, CopyError> {
+    let before = take_over_timer(broker).await?;
+    let request = Command::request(RequestCode::GetTimerCheckPoint, &Empty {});
+    let reply = broker.client.request(master, request, broker.config.timing.slave_sync_timeout).await?;
+    if reply.response_code() != Some(ResponseCode::Success) {
+        return Err(CopyError::Refused { code: reply.code, remark: reply.remark.unwrap_or_default() });
+    }
+    let checkpoint = TimerCheckpoint::decode(&reply.body).ok_or(CopyError::Checkpoint { bytes: reply.body.len() })?;
+    if checkpoint.master_next == 0 {
+        return Ok(before);
+    }
+    let log_end = reply.ext_fields.get(LOG_END_FIELD).and_then(|text| text.parse().ok()).map(PhysicalOffset);
+    broker.timer().coming = Some(Reached { checkpoint, log_end });
+    Ok(take_over_timer(broker).await? || before)
+}
+
+/// Takes over what the master has told, once this log has what it speaks of.
+async fn take_over_timer(broker: &Broker) -> Result<bool, CopyError> {
+    let Some(coming) = broker.timer().coming else { return Ok(false) };
+    // A master that does not tell its log's end is taken at its word, as Apache's slaves do.
+    let end = coming.log_end.unwrap_or_else(|| broker.store.log_end());
+    if end > broker.store.log_end() {
+        rt::probe!("server.timer.checkpoint_waits_for_the_log");
+        return Ok(false);
+    }
+    if let Err(error) = broker.store.flushed(end, broker.config.timing.sync_flush_timeout).await {
+        debug!(%end, %error, "timer checkpoint not taken over, what it speaks of is not on the disk");
+        return Ok(false);
+    }
+    store::take_over_timer_checkpoint(&broker.config.root, coming.checkpoint).await?;
+    let mut timer = broker.timer();
+    timer.coming = None;
+    timer.reached = Some(coming);
+    Ok(true)
 }
 
 async fn offsets_of(broker: &Broker, address: &str, wait: Duration) -> Result<OffsetTableText, CopyError> {

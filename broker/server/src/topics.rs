@@ -35,6 +35,7 @@ const SYSTEM_NAMES: &[&str] = &[
 /// Topics into which a client must not send.
 const NO_CLIENT_SEND: &[&str] = &[
     SCHEDULE_TOPIC,
+    store::TIMER_TOPIC,
     "RMQ_SYS_TRANS_HALF_TOPIC",
     "RMQ_SYS_TRANS_OP_HALF_TOPIC",
     "TRANS_CHECK_MAX_TIME_TOPIC",

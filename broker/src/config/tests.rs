@@ -141,6 +141,7 @@ fn the_dump_lists_every_setting_in_force() {
     longPollingEnable=true
     mappedFileSizeCommitLog=1073741824
     mappedFileSizeConsumeQueue=6000000
+    mappedFileSizeTimerLog=104857600
     maxFilterMessageSize=16000
     maxHashSlotNum=5000000
     maxIndexNum=20000000
@@ -154,6 +155,7 @@ fn the_dump_lists_every_setting_in_force() {
     msgTraceTopicName=RMQ_SYS_TRACE_TOPIC
     namesrvAddr=
     notifyConsumerIdsChangedEnable=true
+    recallMessageEnable=false
     regionId=DefaultRegion
     registerBrokerTimeoutMills=24000
     registerNameServerPeriod=30000
@@ -164,6 +166,11 @@ fn the_dump_lists_every_setting_in_force() {
     storePathRootDir=store
     storeType=default
     syncFlushTimeout=5000
+    timerFlushIntervalMs=1000
+    timerMaxDelaySec=259200
+    timerPrecisionMs=1000
+    timerRollWindowSlot=172800
+    timerWheelEnable=true
     traceOn=true
     traceTopicEnable=false
     transientStorePoolEnable=false

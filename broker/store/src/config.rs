@@ -3,6 +3,7 @@ use crate::error::{ConfigError, StoreError};
 use crate::layout;
 use crate::retention::RetentionConfig;
 use crate::scan::Check;
+use crate::timer::config::TimerConfig;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -100,6 +101,8 @@ pub struct StoreConfig {
     pub require_seals: bool,
     /// When old segments are removed.
     pub retention: RetentionConfig,
+    /// Messages that wait for a moment (`timerWheelEnable`); none: they are refused.
+    pub timer: Option<TimerConfig>,
     /// Damage inside the synced part of the log.
     pub damage: DamagePolicy,
     /// Written into the `abort` file.
@@ -140,6 +143,7 @@ impl StoreConfig {
             seal_records: false,
             require_seals: false,
             retention: RetentionConfig::default(),
+            timer: Some(TimerConfig::default()),
             damage: DamagePolicy::Refuse,
             process_id: 0,
         }
@@ -205,6 +209,7 @@ impl StoreConfig {
             return Err(ConfigError::IndexSize { hash_slots, entries });
         }
         self.retention.validate()?;
+        self.timer.map_or(Ok(()), |timer| timer.validate())?;
         for (name, interval) in [
             ("flushIntervalCommitLog", self.flush_interval),
             ("flushIntervalConsumeQueue", self.queue_flush_interval),

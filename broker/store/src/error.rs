@@ -52,6 +52,24 @@ pub enum ConfigError {
         /// The largest value.
         max: u32,
     },
+    /// `timerPrecisionMs` is none of the lengths that a slot may have.
+    #[error("timerPrecisionMs {precision_ms} is not 100, 200, 500 or 1000")]
+    TimerPrecision {
+        /// The value.
+        precision_ms: u32,
+    },
+    /// `timerRollWindowSlot` is not inside the wheel.
+    #[error("timerRollWindowSlot {slots} is not 2 to 604740")]
+    TimerRollWindow {
+        /// The value.
+        slots: u32,
+    },
+    /// `mappedFileSizeTimerLog` out of range.
+    #[error("mappedFileSizeTimerLog {bytes} is out of range")]
+    TimerLogSize {
+        /// The value.
+        bytes: u64,
+    },
     /// An interval of zero would spin.
     #[error("{name} is zero")]
     ZeroInterval {
@@ -371,6 +389,42 @@ pub enum ReplicaError {
     /// The store was shut down.
     #[error("the store is shut down")]
     Closed,
+    /// A sync or a write failed.
+    #[error("the store is poisoned: {0}")]
+    Poisoned(PoisonCause),
+}
+
+/// What stops the timer.
+#[derive(Debug, thiserror::Error)]
+pub enum TimerError {
+    /// Wheel and log do not agree with each other, or with the log of messages: [`Timer::rebuild`](crate::Timer::rebuild) helps.
+    #[error("the timer's files are in doubt: {what}")]
+    Doubtful {
+        /// What does not agree.
+        what: &'static str,
+    },
+    /// The disk failed.
+    #[error("cannot read or write {path}")]
+    Io {
+        /// The file or directory.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// The disk is full; a later try may succeed.
+    #[error("no space left for {path}")]
+    NoSpace {
+        /// The file or directory.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// A message could not be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The log of messages is not on the disk in time.
+    #[error(transparent)]
+    Flush(FlushError),
     /// A sync or a write failed.
     #[error("the store is poisoned: {0}")]
     Poisoned(PoisonCause),

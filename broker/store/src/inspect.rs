@@ -59,7 +59,7 @@ pub struct Damage {
 pub const DAMAGE_MAX: usize = 100;
 
 /// What Apache's broker keeps and Hotfire has no use for.
-const NOT_READ: [&str; 4] = [layout::BATCH_QUEUE_DIR, "consumequeue_ext", "compaction", "timerlog"];
+const NOT_READ: [&str; 3] = [layout::BATCH_QUEUE_DIR, "consumequeue_ext", "compaction"];
 
 /// Why a store could not be looked at.
 #[derive(Debug, thiserror::Error)]
@@ -146,6 +146,9 @@ pub async fn inspect(
     let mut queues = QueueCheck::open(root, &mut found).await?;
     for dir in NOT_READ.iter().filter(|dir| rt::fs::metadata(root.join(dir)).is_ok()) {
         found.not_checked.push(format!("{dir}: Hotfire does not read it"));
+    }
+    if rt::fs::metadata(root.join(layout::TIMER_WHEEL_FILE)).is_ok() {
+        found.not_checked.push("timer wheel and its log: in doubt they are made anew from their queue".to_owned());
     }
     let mut keys = match index {
         Some(IndexConfig { hash_slots: slots, entries }) => {

@@ -4,6 +4,7 @@
 //! root/commitlog/<20 digits>                        segments of `mappedFileSizeCommitLog`, named by the log offset of byte 0
 //! root/consumequeue/<topic>/<queue>/<20 digits>     files of `mappedFileSizeConsumeQueue`, named by 20 x the queue offset of entry 0
 //! root/index/<17 digits>                            files of an index, named by the time of their creation: see `layout/index.rs`
+//! root/timerwheel, root/timerlog/<20 digits>, root/config/timercheck    what waits for a moment: see `layout/timer.rs`
 //! root/checkpoint                                   one page of 4096 bytes
 //! root/abort                                        process id as text; there while the store runs
 //! root/lock                                         the text `lock`; locked while the store runs
@@ -21,8 +22,14 @@
 //!              | log ms| queue ms| index ms| masterFlushedOffset | confirm | Hotfire's part: see `checkpoint.rs`     |
 //! ```
 mod index;
+mod timer;
 
 pub(crate) use index::{IndexEntry, IndexHeader, IndexSizes, key_hash};
+pub(crate) use timer::{
+    CONFIG_DIR, Slot, TIMER_BLANK_BYTES, TIMER_CHECKPOINT_FILE, TIMER_LOG_DIR, TIMER_WHEEL_FILE, WHEEL_BYTES,
+    WHEEL_REACH, WHEEL_SLOTS, timer_blank,
+};
+pub use timer::{TimerCheckpoint, TimerUnit};
 
 use protocol::{PhysicalOffset, QueueOffset};
 use std::path::Path;

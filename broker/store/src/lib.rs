@@ -1,11 +1,13 @@
 //! The message store of one broker: the bytes on one disk.
 //!
 //! **Owns**: the commit log, the consume queues, the checkpoint, the `abort` and `lock` files, and everything that makes them
-//! agree: assignment of queue offsets, flush, dispatch from log to queues, recovery after any crash, truncation, and the raw
-//! byte interface of a replica. The files are those of Apache RocketMQ 5.x, readable both ways.
+//! agree: assignment of queue offsets, flush, dispatch from log to queues, recovery after any crash, truncation, the raw
+//! byte interface of a replica, and the wheel of messages that wait for a moment. The files are those of Apache RocketMQ 5.x, readable
+//! both ways.
 //!
 //! **Must never know**: a socket, a request, a consumer group, a role (whether it is a master or a slave is decided by who calls
-//! [`Store::append`] and who calls [`Store::append_replica`]). The `config/` directory beside its files belongs to the server.
+//! [`Store::append`] and who calls [`Store::append_replica`]). The `config/` directory beside its files belongs to the server,
+//! all but `timercheck`.
 //!
 //! | Module | Holds |
 //! |---|---|
@@ -27,6 +29,7 @@
 //! | `repair` | queues and index made anew from the log |
 //! | `retention` | removing what has expired: when ([`RetentionConfig`]), what, and who holds it back ([`Retainer`]) |
 //! | `topic_removal` | removing a topic's queues for good; `tombstones`: which records are those of removed topics |
+//! | `timer` | [`Timer`]: the wheel, its log and how far both have come |
 //! | `replica` | raw log ranges in and out, truncation, digests |
 //!
 //! Invariants:
@@ -63,15 +66,19 @@ mod retention;
 mod scan;
 mod segment;
 mod store;
+mod timer;
 mod tombstones;
 mod topic_removal;
 
 pub use append::{Appended, NewMessage};
 pub use config::{DamagePolicy, FlushMode, IndexConfig, StoreConfig};
 pub use dispatch::{Arrival, Arrivals};
-pub use error::{AppendError, ConfigError, FlushError, ReadError, ReplicaError, RetentionError, StoreError};
+pub use error::{
+    AppendError, ConfigError, FlushError, ReadError, ReplicaError, RetentionError, StoreError, TimerError,
+};
 pub use get::{GetOutcome, GetRequest, GetStatus, TagFilter};
 pub use inspect::{DAMAGE_MAX, Damage, InspectError, Inspection, LogReader, inspect};
+pub use layout::{TimerCheckpoint, TimerUnit};
 pub use lookup::TimeBoundary;
 pub use poison::PoisonCause;
 pub use recovery::{DroppedTail, RecoveryReport, UnrecoveredStore};
@@ -79,3 +86,5 @@ pub use repair::{Repaired, repair};
 pub use replica::LogDigest;
 pub use retention::{Cleaned, Removal, Retainer, RetentionConfig};
 pub use store::Store;
+pub use timer::config::TimerConfig;
+pub use timer::{Enqueued, TIMER_TOPIC, Timer, read_timer_checkpoint, take_over_timer_checkpoint};

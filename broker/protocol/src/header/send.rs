@@ -91,6 +91,26 @@ header! {
         trace_on: Option<bool> = "TRACE_ON",
     }
 
+    /// RECALL_MESSAGE (370): a timer message is not to be delivered.
+    RecallMessageRequest {
+        /// Producer group.
+        producer_group: Option<String> = "producerGroup",
+        /// Topic of the message.
+        topic: String = "topic",
+        /// The handle that the answer to its send gave.
+        recall_handle: String = "recallHandle",
+        /// Name of the broker meant.
+        broker_name: Option<String> = "bname",
+    }
+
+    /// Answer to RECALL_MESSAGE.
+    RecallMessageResponse {
+        /// Unique key of the message.
+        msg_id: String = "msgId",
+        /// Region of the broker.
+        region: Option<String> = "MSG_REGION",
+    }
+
     /// CONSUMER_SEND_MSG_BACK (36): a message could not be consumed, deliver it later or bury it.
     ConsumerSendMsgBackRequest {
         /// Commit log offset of the message.

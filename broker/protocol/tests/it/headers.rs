@@ -106,6 +106,7 @@ families! {
     351 => GetTopicConfigRequest, Empty;
     352 => GetSubscriptionGroupConfigRequest, Empty;
     353 => UpdateGroupForbiddenRequest, Empty;
+    370 => RecallMessageRequest, RecallMessageResponse;
     901 => GetBrokerMemberGroupRequest, Empty;
     904 => BrokerHeartbeatRequest, Empty;
     906 => ExchangeHaInfo, ExchangeHaInfo;

@@ -10,3 +10,4 @@ mod retention;
 mod sends;
 mod slaves;
 mod support;
+mod timers;

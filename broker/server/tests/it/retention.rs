@@ -65,6 +65,22 @@ fn expired_messages_go_after_a_minute_and_a_reader_is_told_where_to_go_on() {
 }
 
 #[test]
+fn a_timer_message_keeps_its_segment_until_it_is_delivered() {
+    run(|| async {
+        let (master, raw) = lone(|_| {}).await;
+        raw.send(0, "late", &[("TIMER_DELAY_SEC", "150")]).await;
+        send_many(&raw, 40).await;
+        sleep(100 * SECOND).await;
+        let before = segments(master.node);
+        assert!(before > 3, "nothing goes past it");
+        sleep(70 * SECOND).await;
+        assert_eq!(raw.pull(pull_header(0)).await.bodies(), ["late"]);
+        sleep(30 * SECOND).await;
+        assert!(segments(master.node) < before, "it is delivered, and nobody holds its segment");
+    });
+}
+
+#[test]
 fn a_delayed_message_keeps_its_segment_until_it_is_delivered() {
     run(|| async {
         let (master, raw) = lone(|settings| settings.store.delay_levels_ms = vec![150_000]).await;

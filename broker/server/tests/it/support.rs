@@ -16,7 +16,7 @@ use server::{BrokerRole, BrokerServer, ClusterConfig, ServerConfig, ServerError,
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
-use store::{FlushMode, IndexConfig, StoreConfig};
+use store::{FlushMode, IndexConfig, StoreConfig, TimerConfig};
 
 pub const SECOND: Duration = Duration::from_secs(1);
 pub const TOPIC: &str = "T";
@@ -169,6 +169,7 @@ pub fn config(ip: IpAddr, broker_id: i64, name_servers: &[String]) -> ServerConf
         consume_queue_file_size: 20_000,
         index: Some(IndexConfig { hash_slots: 100, entries: 400 }),
         delay_levels_ms: vec![1000, 5000, 10_000],
+        timer: Some(TimerConfig { log_file_bytes: 1040, ..TimerConfig::default() }),
         ..StoreConfig::new(&root)
     };
     ServerConfig {
@@ -188,6 +189,7 @@ pub fn config(ip: IpAddr, broker_id: i64, name_servers: &[String]) -> ServerConf
         slave_read: true,
         long_polling: true,
         notify_consumer_change: true,
+        recall: true,
         held_pulls_max: 1000,
         remoting_server: remoting::ServerConfig::standard(),
         remoting_client: ClientConfig::standard(),

@@ -30,21 +30,9 @@ fn unzipped(path: &Path) -> Vec<u8> {
     out
 }
 
-/// All files of a fixture store, by path below the root, unpacked.
+/// The files of a fixture store but the timer's, by path below the root, unpacked.
 pub fn files(name: &str) -> Files {
-    fn walk(dir: &Path, root: &Path, out: &mut Files) {
-        for entry in std::fs::read_dir(dir).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                walk(&path, root, out);
-            } else {
-                let name = path.strip_prefix(root).unwrap().to_str().unwrap();
-                out.insert(PathBuf::from(name.strip_suffix(".gz").unwrap_or(name)), unzipped(&path));
-            }
-        }
-    }
-    let mut out = Files::new();
-    walk(&fixture(name), &fixture(name), &mut out);
+    let mut out = all_files(name);
     out.retain(|path, _| {
         let parts = [
             "commitlog",
@@ -58,6 +46,24 @@ pub fn files(name: &str) -> Files {
         ];
         parts.iter().any(|part| path.starts_with(part))
     });
+    out
+}
+
+/// All files of a fixture store.
+pub fn all_files(name: &str) -> Files {
+    fn walk(dir: &Path, root: &Path, out: &mut Files) {
+        for entry in std::fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                walk(&path, root, out);
+            } else {
+                let name = path.strip_prefix(root).unwrap().to_str().unwrap();
+                out.insert(PathBuf::from(name.strip_suffix(".gz").unwrap_or(name)), unzipped(&path));
+            }
+        }
+    }
+    let mut out = Files::new();
+    walk(&fixture(name), &fixture(name), &mut out);
     out
 }
 

@@ -16,4 +16,5 @@ mod replica;
 mod retention;
 mod support;
 mod sweep;
+mod timer;
 mod topic_removal;
