@@ -1,7 +1,7 @@
 //! A run in words and numbers for its recording: operations, states of nodes, how far queues and groups are.
 
 use crate::evidence::{POWER_LOST, PROCESS_ENDED, STARTED};
-use crate::operation::{Ask, History, Queue, Told};
+use crate::operation::{Ask, History, Queue, TIMER_QUEUE, Told};
 use crate::plan::Plan;
 use sim::history::{Operation, Outcome, What};
 use sim::recording::{Band, Line, Recording};
@@ -69,7 +69,10 @@ fn in_words(told: &Told) -> String {
             stored(format!("stored in {} at {offset}", name(queue)), *promised, *other_copies_max)
         }
         Told::Delayed { queue, offset, promised, other_copies_max } => {
-            let place = format!("stored at {} for its delay, level queue {} at {offset}", queue.broker, queue.id);
+            let place = match queue.id {
+                TIMER_QUEUE => format!("stored at {} for its moment, timer queue at {offset}", queue.broker),
+                level => format!("stored at {} for its delay, level queue {level} at {offset}", queue.broker),
+            };
             stored(place, *promised, *other_copies_max)
         }
         Told::Later => "to come again".into(),

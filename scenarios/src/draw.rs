@@ -104,8 +104,8 @@ pub fn hostile_profile() -> impl Strategy<Value = Plan> {
 
 /// As [`fail_over_profile`], with messages that are not plain: each plan has a subset of delays, tags, batches, and listeners that fail.
 pub fn kinds_profile() -> impl Strategy<Value = Plan> {
-    (fail_over_profile(), subscribed(), delays(), batch(), failing(), failing()).prop_map(
-        |(mut plan, tags, levels, batch, failing, failing_by_tags)| {
+    (fail_over_profile(), subscribed(), delays(), timers(), batch(), failing(), failing()).prop_map(
+        |(mut plan, tags, levels, timers, batch, failing, failing_by_tags)| {
             for consumer in &mut plan.clients.consumers {
                 consumer.failing = failing;
             }
@@ -125,6 +125,7 @@ pub fn kinds_profile() -> impl Strategy<Value = Plan> {
                 // One producer delays its messages, the other one sends batches.
                 if place == 0 {
                     kinds.levels.clone_from(&levels);
+                    kinds.timers.clone_from(&timers);
                 } else {
                     kinds.batch = batch;
                 }
@@ -155,6 +156,14 @@ fn delays() -> impl Strategy<Value = Vec<i32>> {
     prop_oneof![
         1 => Just(Vec::new()),
         2 => vec(prop_oneof![2 => Just(0), 2 => 1..=3, 1 => Just(4)], 3..8),
+    ]
+}
+
+/// Seconds of the timers of a producer's messages.
+fn timers() -> impl Strategy<Value = Vec<u32>> {
+    prop_oneof![
+        1 => Just(Vec::new()),
+        1 => vec(prop_oneof![2 => Just(0_u32), 3 => 1..=12_u32, 1 => Just(40)], 3..8),
     ]
 }
 

@@ -3,8 +3,8 @@
 use crate::breach::Breach;
 use crate::faults::disk_held;
 use crate::kinds::Kind;
-use crate::ledger::{Ledger, SCHEDULE_TOPIC};
-use crate::operation::{Ask, History, Queue, Told};
+use crate::ledger::{Ledger, SCHEDULE_TOPIC, TIMER_TOPIC};
+use crate::operation::{Ask, History, Queue, TIMER_QUEUE, Told};
 use crate::plan::{Cluster, Flush, Plan};
 use indexmap::IndexSet;
 use sim::fault::Fault;
@@ -262,7 +262,7 @@ pub struct Stored<'a> {
     pub promised: bool,
     /// Copies that earlier attempts may have left.
     pub other_copies_max: u32,
-    /// Whether the queue is that of a delay level.
+    /// Whether the queue is that of a delay level or the timer.
     pub is_delayed: bool,
 }
 
@@ -369,7 +369,7 @@ impl Evidence {
                 if self.is_lost(queue, *offset, key) {
                     digest.lost(queue, *offset);
                     digest.renamed.entry((queue.clone(), *offset)).or_default().insert(key.clone());
-                } else if Kind::of(key).level > 0 {
+                } else if Kind::of(key).wait().is_some() {
                     digest.delayed.entry(queue.clone()).or_default().push((*offset, operation.invoked_at));
                 }
             }
@@ -453,7 +453,9 @@ impl Evidence {
     pub fn holds(&self, stored: &Stored<'_>, key: &str) -> bool {
         if stored.is_delayed {
             let ledger = self.ledgers.get(&stored.queue.broker);
-            let entry = ledger.and_then(|ledger| ledger.at(SCHEDULE_TOPIC, stored.queue.id, stored.offset));
+            let (topic, id) =
+                if stored.queue.id == TIMER_QUEUE { (TIMER_TOPIC, 0) } else { (SCHEDULE_TOPIC, stored.queue.id) };
+            let entry = ledger.and_then(|ledger| ledger.at(topic, id, stored.offset));
             return entry.is_some_and(|entry| entry.key == key);
         }
         self.queues.get(stored.queue).is_some_and(|contents| contents.key_at(stored.offset) == Some(key))

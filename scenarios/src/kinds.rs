@@ -1,7 +1,7 @@
-//! The kinds of messages: with a tag, delayed, sent in one batch; and what the listeners of a group do to them.
+//! The kinds of messages: with a tag, delayed by a level or a timer, sent in one batch; and what the listeners of a group do to them.
 //!
-//! What a message is stands in its name: `producer-1.0.17#Aa@2` has the tag `Aa` and waits for delay level 2. So a history says it, and
-//! judges need nothing else.
+//! What a message is stands in its name: `producer-1.0.17#Aa@2` has the tag `Aa` and waits for delay level 2, `producer-1.0.18@7s` waits for
+//! seven seconds of its own. So a history says it, and judges need nothing else.
 
 use crate::plan::{Clients, Operation, Plan};
 use serde::{Deserialize, Serialize};
@@ -11,6 +11,8 @@ use std::time::Duration;
 
 /// `messageDelayLevel`: seconds that a message of level 1, 2, … is held back. RocketMQ's first six.
 const LEVEL_SECONDS: [u64; 6] = [1, 5, 10, 30, 60, 120];
+/// A timer goes by whole seconds (`timerPrecisionMs`): its messages come when the second of their moment is over.
+pub const TIMER_STEP: Duration = Duration::from_secs(1);
 /// The level of a first retry when nobody says another; each further one is a level higher.
 const FIRST_RETRY_LEVEL: i32 = 3;
 /// Tries of a message, the first one included, when its consumer does not say: `retryMaxTimes` and one.
@@ -23,16 +25,28 @@ pub struct Kind<'a> {
     pub tag: Option<&'a str>,
     /// Its delay level; 0 for none.
     pub level: i32,
+    /// The seconds of its timer; 0 for none.
+    pub seconds: u32,
 }
 
 impl Kind<'_> {
     /// What the message of that name is.
     pub fn of(key: &str) -> Kind<'_> {
-        let (name, level) = match key.rsplit_once('@') {
-            Some((name, level)) => (name, level.parse().unwrap_or(0)),
-            None => (key, 0),
+        let (name, wait) = key.rsplit_once('@').unwrap_or((key, ""));
+        let (level, seconds) = match wait.strip_suffix('s') {
+            Some(seconds) => (0, seconds.parse().unwrap_or(0)),
+            None => (wait.parse().unwrap_or(0), 0),
         };
-        Kind { tag: name.split_once('#').map(|(_, tag)| tag), level }
+        Kind { tag: name.split_once('#').map(|(_, tag)| tag), level, seconds }
+    }
+
+    /// How long a broker holds it back; none: it does not.
+    pub fn wait(self) -> Option<Duration> {
+        match self {
+            Kind { level: 1.., .. } => Some(delay(self.level)),
+            Kind { seconds: 1.., .. } => Some(Duration::from_secs(self.seconds.into())),
+            _ => None,
+        }
     }
 }
 
@@ -44,6 +58,8 @@ impl Display for Kind<'_> {
         }
         if self.level > 0 {
             write!(out, "@{}", self.level)?;
+        } else if self.seconds > 0 {
+            write!(out, "@{}s", self.seconds)?;
         }
         Ok(())
     }
@@ -68,7 +84,10 @@ pub struct Kinds {
     /// Message *n* has the *n*-th of these; 0 is no delay.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub levels: Vec<i32>,
-    /// So many are sent at once, as a batch; none of them waits, whatever its level. Below 2: each by itself.
+    /// Message *n* waits for the *n*-th of these seconds, unless it has a level; 0 is no timer.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub timers: Vec<u32>,
+    /// So many are sent at once, as a batch; none of them waits, whatever its level or timer. Below 2: each by itself.
     #[serde(skip_serializing_if = "is_zero")]
     pub batch: u32,
 }
@@ -88,8 +107,13 @@ impl Kinds {
     pub fn of(&self, number: u32) -> Kind<'_> {
         let place = usize::try_from(number).expect("a number of messages");
         let tag = self.tags.get(place % self.tags.len().max(1)).map(String::as_str);
-        let level = if self.batch > 1 { None } else { self.levels.get(place % self.levels.len().max(1)).copied() };
-        Kind { tag: tag.filter(|tag| !tag.is_empty()), level: level.unwrap_or(0) }
+        let tag = tag.filter(|tag| !tag.is_empty());
+        if self.batch > 1 {
+            return Kind { tag, ..Kind::default() };
+        }
+        let level = self.levels.get(place % self.levels.len().max(1)).copied().unwrap_or(0);
+        let seconds = self.timers.get(place % self.timers.len().max(1)).copied().unwrap_or(0);
+        Kind { tag, level, seconds: if level > 0 { 0 } else { seconds } }
     }
 }
 
@@ -160,22 +184,39 @@ pub fn failing(clients: &Clients, group: &str) -> Option<Failing> {
 /// The end of a probe's name: what each group subscribes to, if there is such a thing.
 pub fn probe_kind(clients: &Clients) -> Kind<'_> {
     let tag = clients.consumers.iter().find_map(|consumer| consumer.tags.first());
-    Kind { tag: tag.map(String::as_str), level: 0 }
+    Kind { tag: tag.map(String::as_str), ..Kind::default() }
 }
 
 /// How much longer than a plain message one of the plan may take to be consumed: its delay, then all of its retries, each once more if
-/// a clock is set back meanwhile, and the broker's pause after a failed delivery.
+/// a clock is set back meanwhile, how far clocks were ahead of a timer, and the broker's pause after a failed delivery.
 pub fn wait_max(plan: &Plan) -> Duration {
-    let levels = plan.operations.iter().flat_map(|operation| match operation {
-        Operation::Send { kinds, .. } => kinds.levels.as_slice(),
-        _ => &[],
+    let kinds = plan.operations.iter().filter_map(|operation| match operation {
+        Operation::Send { kinds, .. } => Some(kinds),
+        _ => None,
     });
-    let sent = levels.filter(|level| **level > 0).map(|level| delay(*level)).max().unwrap_or_default();
+    let waits = kinds.flat_map(|kinds| {
+        let levels = kinds.levels.iter().filter(|level| **level > 0).map(|level| delay(*level));
+        levels.chain(kinds.timers.iter().map(|seconds| Duration::from_secs((*seconds).into()) + TIMER_STEP))
+    });
+    let sent = waits.max().unwrap_or_default();
     let retried =
         plan.clients.consumers.iter().filter_map(|consumer| consumer.failing).map(|failing| failing.wait_max());
     let after_an_error = if has_kinds(plan) { Duration::from_secs(10) } else { Duration::ZERO };
     let sets_clocks = plan.faults.iter().any(|fault| matches!(fault.fault, Fault::ClockStep(_)));
-    (sent + retried.max().unwrap_or_default()) * if sets_clocks { 2 } else { 1 } + after_an_error
+    let waits = (sent + retried.max().unwrap_or_default()) * if sets_clocks { 2 } else { 1 };
+    waits + clocks_ahead(plan) + after_an_error
+}
+
+/// A moment is one by the clock of the broker that took the message. If that was ahead and is set right, the message is late by as much.
+fn clocks_ahead(plan: &Plan) -> Duration {
+    let has_timers = plan.operations.iter().any(
+        |operation| matches!(operation, Operation::Send { kinds, .. } if kinds.timers.iter().any(|seconds| *seconds > 0)),
+    );
+    let ahead = plan.faults.iter().filter_map(|fault| match &fault.fault {
+        Fault::ClockStep(step) if has_timers && !step.back => Some(step.by),
+        _ => None,
+    });
+    ahead.sum()
 }
 
 #[cfg(test)]
@@ -186,9 +227,10 @@ mod tests {
     fn a_name_says_what_its_message_is() {
         for kind in [
             Kind::default(),
-            Kind { tag: Some("Aa"), level: 0 },
-            Kind { tag: None, level: 2 },
-            Kind { tag: Some("BB"), level: 4 },
+            Kind { tag: Some("Aa"), ..Kind::default() },
+            Kind { level: 2, ..Kind::default() },
+            Kind { tag: Some("BB"), level: 4, seconds: 0 },
+            Kind { tag: Some("BB"), level: 0, seconds: 17 },
         ] {
             let name = format!("producer-1.0.17{kind}");
             assert_eq!(Kind::of(&name), kind, "{name}");
@@ -197,9 +239,10 @@ mod tests {
 
     #[test]
     fn kinds_come_over_and_over_and_batches_do_not_wait() {
-        let kinds = Kinds { tags: vec!["a".into(), String::new()], levels: vec![0, 0, 3], batch: 0 };
+        let kinds =
+            Kinds { tags: vec!["a".into(), String::new()], levels: vec![0, 0, 3], timers: vec![0, 9, 9], batch: 0 };
         let names: Vec<String> = (0..6).map(|number| kinds.of(number).to_string()).collect();
-        assert_eq!(names, ["#a", "", "#a@3", "", "#a", "@3"]);
+        assert_eq!(names, ["#a", "@9s", "#a@3", "", "#a@9s", "@3"]);
         assert_eq!(Kinds { batch: 2, ..kinds }.of(2).to_string(), "#a");
         assert_eq!(Kinds::default().of(7), Kind::default());
     }

@@ -170,5 +170,12 @@ fn waiting(master: &str, ledger: &Ledger) -> Vec<Breach> {
             waiting.push(Breach::of_message(&entry.key, summary));
         }
     }
+    for (offset, entry) in ledger.timed() {
+        let topic = entry.waits_for.as_deref().unwrap_or_default();
+        if !is_delivered(topic, &entry.key, entry.reconsume_times, entry.physical) {
+            let summary = format!("{} for {topic} at {master} timer offset {offset}", entry.key);
+            waiting.push(Breach::of_message(&entry.key, summary));
+        }
+    }
     waiting
 }

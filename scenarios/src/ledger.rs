@@ -4,12 +4,14 @@
 //! listener handed back, whose second record is in its group's retry topic.
 
 use crate::evidence::LogCopy;
-use protocol::message::property::{KEYS, REAL_TOPIC};
+use protocol::message::property::{KEYS, REAL_TOPIC, TIMER_OUT_MS};
 use protocol::message::record::{Peeked, RecordView, peek};
 use std::collections::BTreeMap;
 
 /// Where messages wait for their delay to pass.
 pub const SCHEDULE_TOPIC: &str = "SCHEDULE_TOPIC_XXXX";
+/// Where messages wait for a moment of their own.
+pub const TIMER_TOPIC: &str = "rmq_sys_wheel_timer";
 
 /// One record.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +26,8 @@ pub struct Entry {
     pub reconsume_times: i32,
     /// Of a message that waits: the topic that it is for.
     pub waits_for: Option<String>,
+    /// Of one that waits for a moment: the second that must be over, in milliseconds of that clock.
+    pub due_ms: Option<i64>,
 }
 
 /// What tells the records of a message apart: the topic that it is in or waits for, its key, and how often it had come back.
@@ -70,12 +74,14 @@ impl Ledger {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let keys = text(record.property(KEYS).unwrap_or_default());
         let topic = text(record.topic());
-        let waits_for = (topic == SCHEDULE_TOPIC).then(|| text(record.property(REAL_TOPIC).unwrap_or_default()));
+        let due_ms = record.property(TIMER_OUT_MS).and_then(|value| text(value).parse().ok());
+        let waits_for = is_waiting_room(&topic).then(|| text(record.property(REAL_TOPIC).unwrap_or_default()));
         let entry = Entry {
             key: keys.split(' ').find(|key| !key.is_empty()).unwrap_or_default().to_owned(),
             physical: record.physical_offset().0,
             stored_ms: record.store_timestamp(),
             reconsume_times: record.reconsume_times(),
+            due_ms: due_ms.filter(|_| topic == TIMER_TOPIC),
             waits_for,
         };
         self.queues.entry((topic, record.queue_id())).or_default().insert(record.queue_offset().0, entry);
@@ -105,6 +111,11 @@ impl Ledger {
             .flat_map(|(queue, entries)| entries.iter().map(move |(offset, entry)| (queue + 1, *offset, entry)))
     }
 
+    /// Messages that wait for a moment, or did: offset in the timer's queue, record.
+    pub fn timed(&self) -> impl Iterator<Item = (i64, &Entry)> {
+        self.topic(TIMER_TOPIC).flat_map(|(_, entries)| entries.iter().map(|(offset, entry)| (*offset, entry)))
+    }
+
     /// The offset behind the last record of each level's queue.
     pub fn level_ends(&self) -> BTreeMap<i32, i64> {
         let end = |entries: &BTreeMap<i64, Entry>| entries.keys().next_back().map_or(0, |last| last + 1);
@@ -114,11 +125,15 @@ impl Ledger {
     /// The records of messages that do not wait.
     pub fn delivered(&self) -> BTreeMap<Trip<'_>, Vec<&Entry>> {
         let mut delivered: BTreeMap<_, Vec<&Entry>> = BTreeMap::new();
-        for ((topic, _), entries) in self.queues.iter().filter(|((topic, _), _)| topic != SCHEDULE_TOPIC) {
+        for ((topic, _), entries) in self.queues.iter().filter(|((topic, _), _)| !is_waiting_room(topic)) {
             for entry in entries.values() {
                 delivered.entry((topic.as_str(), entry.key.as_str(), entry.reconsume_times)).or_default().push(entry);
             }
         }
         delivered
     }
+}
+
+fn is_waiting_room(topic: &str) -> bool {
+    topic == SCHEDULE_TOPIC || topic == TIMER_TOPIC
 }

@@ -80,7 +80,7 @@ pub enum Told {
     },
     /// The broker stored the message, for its delay to pass.
     Delayed {
-        /// The queue of its level, at the broker that has it.
+        /// The queue of its level, at the broker that has it; [`TIMER_QUEUE`] for a moment of its own.
         queue: Queue,
         /// At which offset.
         offset: i64,
@@ -98,6 +98,9 @@ pub enum Told {
     /// The committed offset; none if the broker has none.
     Committed(Option<i64>),
 }
+
+/// Stands for the queue of the timer among those of the delay levels.
+pub const TIMER_QUEUE: i32 = -1;
 
 /// The history of a run.
 pub type History = sim::history::History<Ask, Told>;

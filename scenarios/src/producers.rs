@@ -2,10 +2,10 @@
 
 use crate::kinds::{Kind, Kinds};
 use crate::machines::Machines;
-use crate::operation::{Ask, Queue, Recorder, Told};
+use crate::operation::{Ask, Queue, Recorder, TIMER_QUEUE, Told};
 use crate::plan::{Operation, Plan, TOPIC};
 use client::{ClientConfig, ClientInstance, Fate, Producer, ProducerConfig, SendError, SendOutcome, SendStatus};
-use protocol::message::property::DELAY_TIME_LEVEL;
+use protocol::message::property::{DELAY_TIME_LEVEL, TIMER_DELAY_SEC};
 use protocol::{Message, MessageQueue};
 use rt::sync::CancellationToken;
 use std::time::Duration;
@@ -160,6 +160,9 @@ fn message(key: &str, body_bytes: u32) -> Message {
     if kind.level > 0 {
         message = message.with_property(DELAY_TIME_LEVEL, kind.level.to_string());
     }
+    if kind.seconds > 0 {
+        message = message.with_property(TIMER_DELAY_SEC, kind.seconds.to_string());
+    }
     message
 }
 
@@ -168,9 +171,10 @@ fn stored(outcome: &SendOutcome, promised: bool, kind: Kind<'_>, place: i64) -> 
     let uncertain = outcome.attempts.iter().filter(|attempt| attempt.fate() == Fate::Unknown).count();
     let other_copies_max = u32::try_from(uncertain).expect("a call has few attempts");
     let (broker, offset) = (outcome.queue.broker_name.clone(), outcome.queue_offset.0 + place);
-    if kind.level > 0 {
-        // The answer names the queue that was asked for, and the offset in that of the level.
-        let queue = Queue { broker, id: kind.level - 1 };
+    if kind.wait().is_some() {
+        // The answer names the queue that was asked for, and the offset in that of the level or the timer.
+        let id = if kind.level > 0 { kind.level - 1 } else { TIMER_QUEUE };
+        let queue = Queue { broker, id };
         return Told::Delayed { queue, offset, promised, other_copies_max };
     }
     Told::Stored { queue: Queue { broker, id: outcome.queue.queue_id }, offset, promised, other_copies_max }

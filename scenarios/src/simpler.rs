@@ -74,7 +74,7 @@ fn among_its_nodes(mut plan: Plan) -> Plan {
 }
 
 fn plainer(plan: &Plan) -> Vec<Plan> {
-    let changes: [fn(&mut Plan); 12] = [
+    let changes: [fn(&mut Plan); 13] = [
         |plan| plan.rare_choices = false,
         |plan| plan.schedule.policy = Policy::Random,
         |plan| plan.cluster.replication = Replication::Async,
@@ -86,6 +86,7 @@ fn plainer(plan: &Plan) -> Vec<Plan> {
         |plan| plan.clients.consumers.iter_mut().for_each(|consumer| consumer.tags.clear()),
         |plan| each_kinds(plan, |kinds| kinds.batch = 0),
         |plan| each_kinds(plan, |kinds| kinds.levels.clear()),
+        |plan| each_kinds(plan, |kinds| kinds.timers.clear()),
         |plan| each_kinds(plan, |kinds| kinds.tags.clear()),
     ];
     changes.into_iter().map(|change| changed(plan, change)).collect()

@@ -3,7 +3,7 @@
 //! *Never early*, in every durability mode:
 //!
 //! - By the clock of the broker that delivers, which is the one that took the message: the record in the topic is stored at least the
-//!   level's delay after the record that waited. Only setting that clock back may make it less, for then the clock says nothing of the
+//!   level's delay after the record that waited; of a timer, when the second is over that the waiting record names. Only setting that clock back may make it less, for then the clock says nothing of the
 //!   time that has passed.
 //! - By the world's time: a listener has it no earlier than the delay after the producer asked (or after the listener that failed was
 //!   done), less what that broker's clock was set or ran ahead meanwhile. No other clock counts: neither the producer's nor a consumer's.
@@ -14,7 +14,7 @@
 
 use crate::breach::Breach;
 use crate::evidence::{Evidence, Snapshot, sends};
-use crate::kinds::{Kind, delay};
+use crate::kinds::{Kind, TIMER_STEP, delay};
 use crate::ledger::{Entry, Ledger, Trip};
 use crate::operation::{Ask, Queue, Told};
 use crate::plan::{Plan, TOPIC};
@@ -62,7 +62,13 @@ fn early_by_its_clock(plan: &Plan, master: &str, ledger: &Ledger) -> Vec<Breach>
     }
     let mut violations = Vec::new();
     for ((topic, key, times), copies) in ledger.delivered() {
-        let is_delayed = times > 0 || (topic == TOPIC && Kind::of(key).level > 0);
+        let kind = Kind::of(key);
+        let is_timed = times == 0 && topic == TOPIC && kind.seconds > 0;
+        if is_timed {
+            violations.extend(copies.iter().filter_map(|copy| early_by_its_timer(master, ledger, key, copy)));
+            continue;
+        }
+        let is_delayed = times > 0 || (topic == TOPIC && kind.level > 0);
         if !is_delayed || topic.starts_with("%DLQ%") {
             continue;
         }
@@ -86,6 +92,22 @@ fn early_by_its_clock(plan: &Plan, master: &str, ledger: &Ledger) -> Vec<Breach>
     violations
 }
 
+/// A message in its topic before the second was over that it waited for.
+fn early_by_its_timer(master: &str, ledger: &Ledger, key: &str, copy: &Entry) -> Option<Breach> {
+    let step = i64::try_from(TIMER_STEP.as_millis()).expect("a second");
+    let due = |entry: &Entry| entry.due_ms.map(|due_ms| due_ms + step);
+    let waited = ledger.timed().filter(|(_, entry)| entry.key == key && entry.physical < copy.physical);
+    let due: Vec<i64> = waited.filter_map(|(_, entry)| due(entry)).collect();
+    if due.iter().any(|due| *due <= copy.stored_ms) {
+        return None;
+    }
+    let early: Vec<i64> = due.iter().map(|due| due - copy.stored_ms).collect();
+    let at = copy.physical;
+    let summary =
+        format!("{key} is in its topic at {master} log offset {at}, {early:?} ms early by the clock of {master}");
+    Some(Breach::of_message(key, summary))
+}
+
 fn early_in_the_world(plan: &Plan, evidence: &Evidence) -> Vec<Breach> {
     let operations = evidence.history.operations();
     let sent: IndexMap<&str, Duration> =
@@ -104,8 +126,8 @@ fn early_in_the_world(plan: &Plan, evidence: &Evidence) -> Vec<Breach> {
             *first = at.min(*first);
         }
         let due = match operation.input {
-            Ask::Consume { reconsume_times: 0, .. } if Kind::of(key).level > 0 => {
-                sent.get(key.as_str()).map(|sent| *sent + delay(Kind::of(key).level))
+            Ask::Consume { reconsume_times: 0, .. } => {
+                sent.get(key.as_str()).zip(Kind::of(key).wait()).map(|(sent, wait)| *sent + wait)
             }
             Ask::ConsumeAgain { .. } => {
                 let waited = waited(evidence, group, queue, *offset, key, times);

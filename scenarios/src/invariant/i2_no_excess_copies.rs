@@ -2,7 +2,7 @@
 //!
 //! *Stored*: a call makes up to `1 + retries` attempts under one key; the copies of a key in all queues of all masters never exceed
 //! the attempts that are not known to have failed. A call that certainly failed left no copy. Of a delayed message its records in the
-//! levels' queues count; how often each of them is delivered is [`super::i10_delay_progress`].
+//! queues of levels and timer count; how often each of them is delivered is [`super::i10_delay_progress`].
 //!
 //! *Delivered*: a message is delivered to a group again only from an offset that the broker asked could rightly answer to a new
 //! owner. Per queue, a consumer's deliveries between two steps back are one *run*, which started at the offset that its owner read.
@@ -43,11 +43,12 @@ pub fn judge(plan: &Plan, evidence: &Evidence) -> Vec<Breach> {
 fn stored_copies(evidence: &Evidence, operations: &[Operation<'_, Ask, Told>]) -> Vec<Breach> {
     let mut copies: IndexMap<&str, u32> = IndexMap::new();
     let delivered = evidence.queues.values().flat_map(|contents| &contents.messages);
-    for message in delivered.filter(|message| Kind::of(&message.key).level == 0) {
+    for message in delivered.filter(|message| Kind::of(&message.key).wait().is_none()) {
         *copies.entry(&message.key).or_default() += 1;
     }
-    let delayed = evidence.ledgers.values().flat_map(Ledger::delayed);
-    for (_, _, entry) in delayed.filter(|(_, _, entry)| entry.waits_for.as_deref() == Some(TOPIC)) {
+    let delayed = evidence.ledgers.values().flat_map(Ledger::delayed).map(|(_, _, entry)| entry);
+    let timed = evidence.ledgers.values().flat_map(Ledger::timed).map(|(_, entry)| entry);
+    for entry in delayed.chain(timed).filter(|entry| entry.waits_for.as_deref() == Some(TOPIC)) {
         *copies.entry(&entry.key).or_default() += 1;
     }
     let mut violations = Vec::new();

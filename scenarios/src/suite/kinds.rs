@@ -1,5 +1,5 @@
-//! Suite `kinds`: the promises of suite `failover` for messages that are not plain: delayed, with tags, sent in batches, and handed
-//! back by listeners that fail.
+//! Suite `kinds`: the promises of suite `failover` for messages that are not plain: delayed by a level or a timer, with tags, sent in batches,
+//! and handed back by listeners that fail.
 
 use crate::draw;
 use crate::plan::Plan;

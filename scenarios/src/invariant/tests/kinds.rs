@@ -3,8 +3,8 @@
 use super::{CLEAN, Story, plan, queue, seconds, settled, unmet};
 use crate::evidence::{KindsSeen, Snapshot};
 use crate::kinds::Failing;
-use crate::ledger::{Entry, Ledger, SCHEDULE_TOPIC};
-use crate::operation::{Ask, Queue, Told};
+use crate::ledger::{Entry, Ledger, SCHEDULE_TOPIC, TIMER_TOPIC};
+use crate::operation::{Ask, Queue, TIMER_QUEUE, Told};
 use crate::plan::{Flush, Plan, Replication, TOPIC};
 use sim::fault::clock_step::ClockStep;
 use sim::fault::{Fault, Kind, Moment};
@@ -62,9 +62,24 @@ impl Story {
                 stored_ms: i64::try_from(seconds(stored).as_millis()).expect("early"),
                 reconsume_times: i32::from(is_retry),
                 waits_for: waits_for.map(str::to_owned),
+                due_ms: None,
             },
         );
         self
+    }
+    /// A message that waits until a second is over, and was delivered or not.
+    fn timed(mut self, key: &str, second: f64, delivered: Option<f64>) -> Story {
+        let millis = |at: f64| i64::try_from(seconds(at).as_millis()).expect("early");
+        let entry = Entry {
+            key: key.into(),
+            physical: 0,
+            stored_ms: millis(1.0),
+            reconsume_times: 0,
+            waits_for: Some(TOPIC.into()),
+            due_ms: Some(millis(second)),
+        };
+        self.evidence.ledgers.entry("broker-a".into()).or_default().put(TIMER_TOPIC, 0, 0, entry);
+        delivered.into_iter().fold(self, |story, at| story.record(TOPIC, 0, 0, key, at, None))
     }
     /// A message with a delay, that was delivered or not.
     fn waited(self, key: &str, level: i32, stored: f64, delivered: Option<f64>) -> Story {
@@ -141,6 +156,28 @@ fn i10_never_early_by_the_time_of_the_world() {
     };
     assert_eq!(story(5.9).verdict(&sync()), ["I10 delayed in time"]);
     assert_eq!(story(6.1).verdict(&sync()), CLEAN);
+}
+
+#[test]
+fn i10_a_timers_message_comes_when_its_second_is_over() {
+    let story = |delivered: f64| Story::default().timed("m@5s", 5.0, Some(delivered)).holds(&["m@5s"]);
+    assert_eq!(story(5.9).verdict(&sync()), ["I10 delayed in time"]);
+    assert_eq!(story(6.0).verdict(&sync()), CLEAN);
+    let never_waited = Story::default().record(TOPIC, 0, 0, "m@5s", 9.0, None).holds(&["m@5s"]);
+    assert_eq!(never_waited.verdict(&sync()), ["I10 delayed in time"]);
+    let seen = |consumed: f64| {
+        let sent = Story::default().delayed(1.0, "m@5s", TIMER_QUEUE + 1, 0).consumed(consumed, "m@5s", 0);
+        sent.timed("m@5s", 4.0, Some(5.0)).holds(&["m@5s"])
+    };
+    assert_eq!(seen(5.9).verdict(&sync()), ["I10 delayed in time"], "by the time of the world");
+    assert_eq!(seen(6.1).verdict(&sync()), CLEAN);
+}
+
+#[test]
+fn i1_a_message_with_a_moment_stands_in_the_queue_of_the_timer() {
+    let story = || Story::default().delayed(1.0, "m@5s", TIMER_QUEUE + 1, 0).holds(&[]);
+    assert_eq!(story().timed("m@5s", 5.0, None).verdict(&sync()), CLEAN);
+    assert_eq!(story().waited("m@5s", 1, 1.0, None).verdict(&sync()), ["I1 acknowledged message survives"]);
 }
 
 #[test]
