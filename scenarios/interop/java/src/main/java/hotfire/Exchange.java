@@ -11,6 +11,7 @@ import java.util.Map;
 import org.apache.rocketmq.client.consumer.DefaultMQPullConsumer;
 import org.apache.rocketmq.client.consumer.PullResult;
 import org.apache.rocketmq.client.consumer.PullStatus;
+import org.apache.rocketmq.client.exception.MQClientException;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.client.producer.SendResult;
 import org.apache.rocketmq.client.producer.SendStatus;
@@ -25,15 +26,42 @@ import org.apache.rocketmq.common.message.MessageQueue;
 @SuppressWarnings("deprecation")
 public final class Exchange {
     private static final String TOPIC = "ExchangeTopic";
+    /** A broker that has just started is not known to the name server yet, nor its topics. */
+    private static final long ROUTE_MAX_MS = 60_000;
 
-    public static void main(String[] args) throws Exception {
-        Path file = Path.of(args[1]);
-        if (Files.exists(file)) {
+    public static void main(String[] args) {
+        try {
+            Path file = Path.of(args[1]);
+            if (Files.exists(file)) {
+                read(args[0], file);
+            }
+            send(args[0], file, Integer.parseInt(args[2]));
             read(args[0], file);
+        } catch (Throwable error) {
+            error.printStackTrace();
+            // The client's threads would keep the process alive.
+            System.exit(1);
         }
-        send(args[0], file, Integer.parseInt(args[2]));
-        read(args[0], file);
         System.exit(0);
+    }
+
+    private interface Call<T> {
+        T make() throws Exception;
+    }
+
+    /** Makes a call until the broker can be found. */
+    private static <T> T onceThereIsARoute(Call<T> call) throws Exception {
+        long end = System.nanoTime() + ROUTE_MAX_MS * 1_000_000;
+        while (true) {
+            try {
+                return call.make();
+            } catch (MQClientException error) {
+                if (System.nanoTime() > end) {
+                    throw error;
+                }
+                Thread.sleep(200);
+            }
+        }
     }
 
     private static void send(String names, Path file, int count) throws Exception {
@@ -45,7 +73,7 @@ public final class Exchange {
         for (int n = before; n < before + count; n++) {
             String body = "message-" + n + "-" + "x".repeat(n * 37 % 900);
             Message message = new Message(TOPIC, n % 3 == 0 ? "even" : "odd", "key-" + n, body.getBytes(StandardCharsets.UTF_8));
-            SendResult result = producer.send(message);
+            SendResult result = onceThereIsARoute(() -> producer.send(message));
             if (result.getSendStatus() != SendStatus.SEND_OK) {
                 throw new IllegalStateException("send answered " + result.getSendStatus());
             }
@@ -61,7 +89,7 @@ public final class Exchange {
         consumer.setNamesrvAddr(names);
         consumer.start();
         Map<String, String> found = new HashMap<>();
-        for (MessageQueue queue : consumer.fetchSubscribeMessageQueues(TOPIC)) {
+        for (MessageQueue queue : onceThereIsARoute(() -> consumer.fetchSubscribeMessageQueues(TOPIC))) {
             long next = consumer.minOffset(queue);
             long end = consumer.maxOffset(queue);
             while (next < end) {
