@@ -277,19 +277,8 @@ async fn deliver(broker: &Broker, message: StoredMessage) -> Result<(), Refusal>
         return Ok(());
     };
     debug!(%topic, queue_id, "delayed message delivered");
-    let again = NewMessage {
-        topic,
-        queue_id,
-        flag: message.flag,
-        sys_flag: message.sys_flag.0,
-        born_timestamp: message.born_timestamp,
-        born_host: message.born_host,
-        store_host: broker.advertised(),
-        reconsume_times: message.reconsume_times,
-        prepared_transaction_offset: 0,
-        properties: message.properties.to_text(),
-        body: message.body,
-    };
+    let properties = message.properties.to_text();
+    let again = put::again(broker, message, (topic, queue_id), properties);
     // The level's offset moves past it, so the copy must be as durable as the original was promised to be.
     match put::put_as_is(broker, again, Wait::Durable).await? {
         (_, PutStatus::Ok) => Ok(()),

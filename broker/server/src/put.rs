@@ -5,7 +5,7 @@ use crate::refusal::Refusal;
 use crate::reply::PutStatus;
 use crate::timer_send;
 use protocol::message::{Properties, property};
-use protocol::{PhysicalOffset, SysFlag};
+use protocol::{PhysicalOffset, StoredMessage, SysFlag};
 use rt::time::Duration;
 use store::{Appended, FlushError, NewMessage};
 use tracing::warn;
@@ -42,6 +42,28 @@ pub(crate) struct Stored {
     pub status: PutStatus,
     /// The slot in which it waits for its moment, Unix milliseconds.
     pub slot_ms: Option<i64>,
+}
+
+/// What is stored already, to be stored once more in that queue: its age and its tries go with it.
+pub(crate) fn again(
+    broker: &Broker,
+    message: StoredMessage,
+    (topic, queue_id): (String, i32),
+    properties: String,
+) -> NewMessage {
+    NewMessage {
+        topic,
+        queue_id,
+        flag: message.flag,
+        sys_flag: message.sys_flag.0,
+        born_timestamp: message.born_timestamp,
+        born_host: message.born_host,
+        store_host: broker.advertised(),
+        reconsume_times: message.reconsume_times,
+        prepared_transaction_offset: 0,
+        properties,
+        body: message.body,
+    }
 }
 
 /// Stores one message; a message with a delay level goes to its level's queue first, one with a moment to the timer topic.

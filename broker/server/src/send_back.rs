@@ -57,19 +57,8 @@ pub(crate) async fn send_back(broker: &Broker, call: &Call) -> Result<Command, R
         };
         properties.insert(property::DELAY_TIME_LEVEL, level.to_string());
     }
-    let message = NewMessage {
-        topic: topic.topic_name,
-        queue_id,
-        flag: failed.flag,
-        sys_flag: failed.sys_flag.0,
-        born_timestamp: failed.born_timestamp,
-        born_host: failed.born_host,
-        store_host: broker.advertised(),
-        reconsume_times: failed.reconsume_times.saturating_add(1),
-        prepared_transaction_offset: 0,
-        properties: properties.to_text(),
-        body: failed.body,
-    };
+    let again = put::again(broker, failed, (topic.topic_name, queue_id), properties.to_text());
+    let message = NewMessage { reconsume_times: again.reconsume_times.saturating_add(1), ..again };
     // The client forgets the message when this is answered, so the answer waits for the disk although the copy says WAIT=false.
     match put::put(broker, message, properties, Wait::Durable).await?.status {
         PutStatus::Ok => Ok(call.ok()),

@@ -355,19 +355,8 @@ fn copy(broker: &Broker, unit: &TimerUnit, message: StoredMessage, deleted: &BTr
         (real_topic.clone(), queue_id)
     };
     debug!(%topic, queue_id, "timer message delivered");
-    let message = NewMessage {
-        topic,
-        queue_id,
-        flag: message.flag,
-        sys_flag: message.sys_flag.0,
-        born_timestamp: message.born_timestamp,
-        born_host: message.born_host,
-        store_host: broker.advertised(),
-        reconsume_times: message.reconsume_times,
-        prepared_transaction_offset: 0,
-        properties: with_times(message.properties, unit).to_text(),
-        body: message.body,
-    };
+    let properties = with_times(message.properties.clone(), unit).to_text();
+    let message = put::again(broker, message, (topic, queue_id), properties);
     Some(Copied { message, own_properties, real_topic })
 }
 
