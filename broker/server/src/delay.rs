@@ -63,12 +63,16 @@ impl DelayTable {
         self.changes
     }
 
+    /// Whether it says what its master's table says.
+    pub fn is_copy_of(&self, text: &DelayTableText) -> bool {
+        self.next == text.offset_table && self.version == text.data_version.unwrap_or_default()
+    }
+
     /// A slave's copy of its master's table.
     pub fn become_copy(&mut self, text: &DelayTableText) {
-        let version = text.data_version.unwrap_or_default();
-        if self.next != text.offset_table || self.version != version {
+        if !self.is_copy_of(text) {
             self.next.clone_from(&text.offset_table);
-            self.version = version;
+            self.version = text.data_version.unwrap_or_default();
             self.changes += 1;
         }
     }

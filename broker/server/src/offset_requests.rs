@@ -3,6 +3,7 @@ use crate::broker::Broker;
 use crate::dispatch::Call;
 use crate::offsets::{CommitSource, Committed};
 use crate::refusal::Refusal;
+use crate::slave_sync::speaks_of_the_log;
 use protocol::body::ResetOffsetBody;
 use protocol::frame::Command;
 use protocol::header::{
@@ -142,7 +143,7 @@ pub(crate) fn all(broker: &Broker, call: &Call) -> Command {
 /// GET_ALL_DELAY_OFFSET: how far each delay level was delivered, for a slave.
 pub(crate) fn all_delays(broker: &Broker, call: &Call) -> Command {
     let text = broker.delays().text();
-    call.json(&text)
+    speaks_of_the_log(broker, call.json(&text))
 }
 
 /// INVOKE_BROKER_TO_RESET_OFFSET: the group continues elsewhere; its members learn it from their next pull. Saved before the answer.

@@ -117,8 +117,8 @@ impl BrokerServer {
                 warn!(what, after = ?limit, "shutdown step not finished, going on");
             }
         };
-        // Whoever stops us may lose patience: what was committed must not be older on the disk than the period says.
-        step("progress", timeout(limit, self.broker.save_offsets()).await);
+        // Whoever stops us may lose patience: no progress must be older on the disk than its period says.
+        step("tables", timeout(limit, self.broker.save_all()).await);
         step("unregister", timeout(limit, registration::unregister(&self.broker)).await);
         self.broker.closing.cancel();
         step("connections", timeout(limit, self.sockets.shutdown()).await);

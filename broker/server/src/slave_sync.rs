@@ -4,7 +4,6 @@ use crate::delay::DelayTableText;
 use crate::groups::GroupTableText;
 use crate::offset_requests::bounds;
 use crate::offsets::OffsetTableText;
-use crate::timer_state::{LOG_END_FIELD, Reached};
 use crate::topics::TopicTableText;
 use protocol::body::ClusterInfo;
 use protocol::frame::Command;
@@ -26,6 +25,16 @@ use tracing::{debug, info, warn};
 const PAGES_MAX: usize = 1000;
 /// Entries asked for in one page.
 const PAGE: i32 = 2000;
+
+/// Our own field of answers that tell a slave how far its master has delivered: the end of the log that they speak of.
+const LOG_END_FIELD: &str = "hotfireLogEnd";
+/// How long a copy waits for the log that it speaks of: more than replication is behind when all is well.
+const LOG_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Adds that field to an answer. What is told must have been read before.
+pub(crate) fn speaks_of_the_log(broker: &Broker, answer: Command) -> Command {
+    answer.with_ext(LOG_END_FIELD, broker.store.log_end().to_string())
+}
 
 /// Why a table could not be copied.
 #[derive(Debug, Error)]
@@ -142,47 +151,49 @@ async fn copy_offsets(broker: &Broker, master: &str) -> Result<bool, CopyError> 
 }
 
 async fn copy_delays(broker: &Broker, master: &str) -> Result<bool, CopyError> {
-    let (_, text): (_, DelayTableText) = ask(broker, master, RequestCode::GetAllDelayOffset, &Empty {}).await?;
+    let (reply, text): (_, DelayTableText) = ask(broker, master, RequestCode::GetAllDelayOffset, &Empty {}).await?;
+    if broker.delays().is_copy_of(&text) || !has_what_it_speaks_of(broker, &reply).await {
+        return Ok(false);
+    }
     broker.delays().become_copy(&text);
     broker.save_delays().await;
     Ok(false)
 }
 
-/// Copies how far the master's timer has come, for the day on which this broker delivers. It counts when this log has, on the disk, all that
-/// the master's had: else what only the master has would pass for delivered.
+/// Whether this log has, on the disk, all that the master's had when it told how far it has delivered: what was delivered at the master alone
+/// would pass for delivered here on the day on which this broker delivers. If not, the next copy may find it so.
+async fn has_what_it_speaks_of(broker: &Broker, reply: &Command) -> bool {
+    let told = reply.ext_fields.get(LOG_END_FIELD).and_then(|text| text.parse().ok()).map(PhysicalOffset);
+    // A master that does not tell its log's end is taken at its word, as Apache's slaves do.
+    let end = told.unwrap_or_else(|| broker.store.log_end());
+    let mut ends = broker.store.ends();
+    if !matches!(timeout(LOG_PATIENCE, ends.wait_for(|reached| *reached >= end)).await, Ok(Ok(_))) {
+        rt::probe!("server.slave.waits_for_the_log");
+        return false;
+    }
+    match broker.store.flushed(end, broker.config.timing.sync_flush_timeout).await {
+        Ok(()) => true,
+        Err(error) => {
+            debug!(%end, %error, "not taken over from the master, what it speaks of is not on the disk");
+            false
+        }
+    }
+}
+
+/// Copies how far the master's timer has come, for the day on which this broker delivers.
 async fn copy_timer(broker: &Broker, master: &str) -> Result<bool, CopyError> {
-    let before = take_over_timer(broker).await?;
     let request = Command::request(RequestCode::GetTimerCheckPoint, &Empty {});
     let reply = broker.client.request(master, request, broker.config.timing.slave_sync_timeout).await?;
     if reply.response_code() != Some(ResponseCode::Success) {
         return Err(CopyError::Refused { code: reply.code, remark: reply.remark.unwrap_or_default() });
     }
     let checkpoint = TimerCheckpoint::decode(&reply.body).ok_or(CopyError::Checkpoint { bytes: reply.body.len() })?;
-    if checkpoint.master_next == 0 {
-        return Ok(before);
-    }
-    let log_end = reply.ext_fields.get(LOG_END_FIELD).and_then(|text| text.parse().ok()).map(PhysicalOffset);
-    broker.timer().coming = Some(Reached { checkpoint, log_end });
-    Ok(take_over_timer(broker).await? || before)
-}
-
-/// Takes over what the master has told, once this log has what it speaks of.
-async fn take_over_timer(broker: &Broker) -> Result<bool, CopyError> {
-    let Some(coming) = broker.timer().coming else { return Ok(false) };
-    // A master that does not tell its log's end is taken at its word, as Apache's slaves do.
-    let end = coming.log_end.unwrap_or_else(|| broker.store.log_end());
-    if end > broker.store.log_end() {
-        rt::probe!("server.timer.checkpoint_waits_for_the_log");
+    let known = broker.timer().reached;
+    if checkpoint.master_next == 0 || known == Some(checkpoint) || !has_what_it_speaks_of(broker, &reply).await {
         return Ok(false);
     }
-    if let Err(error) = broker.store.flushed(end, broker.config.timing.sync_flush_timeout).await {
-        debug!(%end, %error, "timer checkpoint not taken over, what it speaks of is not on the disk");
-        return Ok(false);
-    }
-    store::take_over_timer_checkpoint(&broker.config.root, coming.checkpoint).await?;
-    let mut timer = broker.timer();
-    timer.coming = None;
-    timer.reached = Some(coming);
+    store::take_over_timer_checkpoint(&broker.config.root, checkpoint).await?;
+    broker.timer().reached = Some(checkpoint);
     Ok(true)
 }
 

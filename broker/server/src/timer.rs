@@ -9,7 +9,6 @@ use crate::put::{self, Wait};
 use crate::recall::delete_key;
 use crate::refusal::Refusal;
 use crate::reply::PutStatus;
-use crate::timer_state::Reached;
 use protocol::message::{Properties, property};
 use protocol::{PhysicalOffset, QueueOffset, StoredMessage};
 use rt::time::{Instant, sleep, unix_ms};
@@ -67,7 +66,7 @@ pub(crate) async fn waiting_from(broker: &Broker) -> Result<Option<PhysicalOffse
     }
     let delivered_ms = match reached {
         _ if broker.is_slave() => unix_ms(),
-        reached => reached.map_or(0, |reached| reached.checkpoint.read_ms),
+        reached => reached.map_or(0, |reached| reached.read_ms),
     };
     let wait_ms = i64::try_from((config.delay_max + SLACK).as_millis()).unwrap_or(i64::MAX);
     let stored_ms = delivered_ms.saturating_sub(wait_ms);
@@ -103,8 +102,7 @@ async fn open(broker: &Arc<Broker>, config: TimerConfig) -> Option<Timer> {
     loop {
         match Timer::open(Arc::clone(&broker.store), config).await {
             Ok(timer) => {
-                let log_end = Some(broker.store.log_end());
-                broker.timer().reached = Some(Reached { checkpoint: timer.flushed(), log_end });
+                broker.timer().reached = Some(timer.flushed());
                 info!(next = %timer.next(), "timer opened");
                 return Some(timer);
             }
@@ -282,10 +280,7 @@ impl Task {
     async fn flush(&mut self) {
         self.flushed = Instant::now();
         match self.timer.flush(unix_ms(), self.broker.config.timing.sync_flush_timeout).await {
-            Ok(()) => {
-                let log_end = Some(self.broker.store.log_end());
-                self.broker.timer().reached = Some(Reached { checkpoint: self.timer.flushed(), log_end });
-            }
+            Ok(()) => self.broker.timer().reached = Some(self.timer.flushed()),
             Err(error) => warn!(%error, "timer not flushed, tried again"),
         }
     }

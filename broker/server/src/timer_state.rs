@@ -3,32 +3,19 @@
 use crate::broker::Broker;
 use crate::dispatch::Call;
 use crate::refusal::Refusal;
+use crate::slave_sync::speaks_of_the_log;
+use protocol::QueueOffset;
 use protocol::body::{DataVersion, TimerMetric, TimerMetricsSerializeWrapper};
 use protocol::frame::Command;
-use protocol::{PhysicalOffset, QueueOffset};
 use rt::time::unix_ms;
 use std::collections::BTreeMap;
 use store::TimerCheckpoint;
-
-/// Our own field of the answer to GET_TIMER_CHECK_POINT: the end of the master's log when it had come so far. A slave takes the checkpoint over
-/// when its own log has that end: else messages would count as delivered that only the master has.
-pub(crate) const LOG_END_FIELD: &str = "hotfireLogEnd";
-
-/// A checkpoint, and the end of the log that it speaks of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Reached {
-    pub checkpoint: TimerCheckpoint,
-    /// Unknown of a master that does not tell.
-    pub log_end: Option<PhysicalOffset>,
-}
 
 /// The shared part of the timer.
 #[derive(Debug, Default)]
 pub(crate) struct TimerState {
     /// What was made sure of last; none before the first timer message.
-    pub reached: Option<Reached>,
-    /// A slave: what its master has told and its own log lacks.
-    pub coming: Option<Reached>,
+    pub reached: Option<TimerCheckpoint>,
     /// A master: of the timer topic's messages all before this one are delivered, and none waits.
     pub idle_at: Option<QueueOffset>,
     metrics: BTreeMap<String, TimerMetric>,
@@ -75,12 +62,7 @@ pub(crate) fn checkpoint(broker: &Broker, call: &Call) -> Result<Command, Refusa
     let reached = broker.timer().reached;
     let read_ms = if broker.is_slave() { 0 } else { config.floor_ms(unix_ms()) };
     let first = TimerCheckpoint { read_ms, ..TimerCheckpoint::default() };
-    let checkpoint = reached.map_or(first, |reached| reached.checkpoint);
-    let answer = call.ok().with_body(checkpoint.encode().to_vec());
-    Ok(match reached.and_then(|reached| reached.log_end) {
-        Some(end) => answer.with_ext(LOG_END_FIELD, end.to_string()),
-        None => answer,
-    })
+    Ok(speaks_of_the_log(broker, call.ok().with_body(reached.unwrap_or(first).encode().to_vec())))
 }
 
 /// GET_TIMER_METRICS.

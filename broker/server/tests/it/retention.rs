@@ -64,17 +64,23 @@ fn expired_messages_go_after_a_minute_and_a_reader_is_told_where_to_go_on() {
     });
 }
 
+/// Nothing goes past the message `late`, which waits for 150 s, until it is there; how many segments that are.
+async fn segments_until_late(master: &TestBroker, raw: &Raw) -> usize {
+    send_many(raw, 40).await;
+    sleep(100 * SECOND).await;
+    let before = segments(master.node);
+    assert!(before > 3, "nothing goes past it");
+    sleep(70 * SECOND).await;
+    assert_eq!(raw.pull(pull_header(0)).await.bodies(), ["late"]);
+    before
+}
+
 #[test]
 fn a_timer_message_keeps_its_segment_until_it_is_delivered() {
     run(|| async {
         let (master, raw) = lone(|_| {}).await;
         raw.send(0, "late", &[("TIMER_DELAY_SEC", "150")]).await;
-        send_many(&raw, 40).await;
-        sleep(100 * SECOND).await;
-        let before = segments(master.node);
-        assert!(before > 3, "nothing goes past it");
-        sleep(70 * SECOND).await;
-        assert_eq!(raw.pull(pull_header(0)).await.bodies(), ["late"]);
+        let before = segments_until_late(&master, &raw).await;
         sleep(30 * SECOND).await;
         assert!(segments(master.node) < before, "it is delivered, and nobody holds its segment");
     });
@@ -88,12 +94,7 @@ fn a_delayed_message_keeps_its_segment_until_it_is_delivered() {
         cluster.delay_levels = vec![150 * SECOND];
         let master = TestBroker::start(node, cluster, config).await;
         raw.send(0, "late", &[("DELAY", "1")]).await;
-        send_many(&raw, 40).await;
-        sleep(100 * SECOND).await;
-        let before = segments(master.node);
-        assert!(before > 3, "nothing goes past it");
-        sleep(70 * SECOND).await;
-        assert_eq!(raw.pull(pull_header(0)).await.bodies(), ["late"]);
+        segments_until_late(&master, &raw).await;
         assert_eq!(segments(master.node), 1, "and afterwards all goes");
     });
 }

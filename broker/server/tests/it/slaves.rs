@@ -1,10 +1,10 @@
 use crate::support::{
     Raw, SECOND, TestBroker, cluster, config, eventually, name_server, pull_header, reaching, run, waiting,
 };
-use protocol::header::PullMessageRequest;
-use protocol::{QueueOffset, ResponseCode};
+use protocol::header::{Empty, PullMessageRequest};
+use protocol::{QueueOffset, RequestCode, ResponseCode};
 use rt::time::{Instant, sleep};
-use rt::world;
+use rt::world::{self, disk};
 
 async fn pair() -> (TestBroker, TestBroker, Raw, Raw) {
     let (_, address) = name_server("names").await;
@@ -113,5 +113,33 @@ fn an_acknowledged_message_of_a_sync_pair_is_on_the_slave() {
         .await;
         world::crash(master.node);
         eventually("readable at the slave", async || !at_slave.pull(pull_header(0)).await.bodies().is_empty()).await;
+    });
+}
+
+async fn delays(raw: &Raw) -> String {
+    String::from_utf8(raw.call(RequestCode::GetAllDelayOffset, &Empty {}).await.body.to_vec()).expect("JSON is UTF-8")
+}
+
+#[test]
+fn a_slave_that_lags_behind_does_not_take_delayed_messages_for_delivered_that_it_lacks() {
+    reaching("server.slave.waits_for_the_log", || async {
+        let (_master, slave, at_master, at_slave) = pair().await;
+        at_master.send(0, "first", &[("DELAY", "1")]).await;
+        eventually("the slave has the master's table", async || {
+            let table = delays(&at_master).await;
+            table.contains("1:1") && delays(&at_slave).await == table
+        })
+        .await;
+        let before = delays(&at_slave).await;
+        // The slave's disk is full: replication stops, requests go on.
+        at_master.send(0, "second", &[("DELAY", "3")]).await;
+        sleep(SECOND).await;
+        disk::set_capacity(slave.node, 4096);
+        at_master.sent(1, &"x".repeat(60_000)).await;
+        sleep(40 * SECOND).await;
+        assert!(delays(&at_master).await.contains("3:1"));
+        assert_eq!(delays(&at_slave).await, before);
+        disk::heal(slave.node);
+        eventually("the slave has log and table", async || delays(&at_slave).await == delays(&at_master).await).await;
     });
 }

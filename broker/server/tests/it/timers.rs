@@ -295,7 +295,7 @@ fn a_slave_delivers_nothing_until_it_is_a_master_and_then_goes_on_where_that_was
 
 #[test]
 fn a_slave_that_lags_behind_does_not_take_for_delivered_what_it_lacks() {
-    reaching("server.timer.checkpoint_waits_for_the_log", || async {
+    reaching("server.slave.waits_for_the_log", || async {
         let (master, slave, raw) = pair().await;
         timed(&raw, "first", 1_500).await;
         timed(&raw, "second", 40_000).await;
