@@ -2,6 +2,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use protocol::StoredMessage;
+use protocol::message::RecordView;
 use serde_json::{Map, Value, json};
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -59,7 +60,7 @@ pub async fn check(
     Ok(found.is_sound())
 }
 
-/// Writes messages as JSON, one a line, in the order of the log. Returns what was met that is no record.
+/// Writes messages as JSON, one a line, in the order of the log. Returns what was met that is no record or no message.
 ///
 /// # Errors
 /// A file could not be read, or `out` takes no more.
@@ -70,19 +71,26 @@ pub async fn dump(
 ) -> Result<Vec<String>, StoreFilesError> {
     must_have_a_log(config)?;
     let mut log = LogReader::open(&config.root, config.commit_log_dir.as_deref())?;
-    let mut count = 0;
+    let (mut count, mut unreadable) = (0, Vec::new());
     while selection.limit.is_none_or(|limit| count < limit)
         && let Some(record) = log.next().await?
     {
-        // A whole record may still have an address or text that is none.
-        let Ok(message) = StoredMessage::decode(&record) else { continue };
+        let message = match StoredMessage::decode(&record) {
+            Ok(message) => message,
+            // A whole record may still have an address or a text that is none.
+            Err(error) => {
+                let at = RecordView::parse(&record).map_or(0, |view| view.physical_offset().0);
+                unreadable.push(format!("record at log offset {at}: {error}"));
+                continue;
+            }
+        };
         if selection.wants(&message) {
             serde_json::to_writer(&mut *out, &json_of(message)).map_err(io::Error::from)?;
             out.write_all(b"\n")?;
             count += 1;
         }
     }
-    Ok(log.damage().iter().map(ToString::to_string).collect())
+    Ok(log.damage().iter().map(ToString::to_string).chain(unreadable).collect())
 }
 
 /// Says what [`repair`] would do.
