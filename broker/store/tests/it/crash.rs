@@ -1,6 +1,7 @@
 //! What a crash leaves: process crash, power loss, failed syncs, full disks, at any moment.
 use crate::support::{
-    ROOT, SECOND, TOPIC, body, check_keys, config, for_seeds, get, message, open, read_all, seeded, started, view,
+    ROOT, SECOND, TOPIC, body, check_keys, config, ended_at_each_disk_operation, for_seeds, get, message, open,
+    read_all, seeded, started, view,
 };
 use rt::sync::CancellationToken;
 use rt::time::{Duration, sleep};
@@ -182,34 +183,21 @@ fn every_disk_operation_may_be_the_last() {
 
 #[test]
 fn a_repair_may_end_at_any_disk_operation() {
-    let fill_and_repair = |node, point: Option<u64>, history: History| async move {
-        rt::world::spawn_on(node, script(history)).await.unwrap();
-        let filled = rt::world::disk_operations(node);
-        if let Some(point) = point {
-            rt::world::crash_at(node, CrashPoint::DiskOperation(point), CrashKind::Power);
-        }
-        let _ = rt::world::spawn_on(node, async { repair(config(FlushMode::Sync)).await.map(|_| ()) }).await;
-        rt::world::disk_operations(node) - filled
+    let repaired = || async {
+        let _ = repair(config(FlushMode::Sync)).await;
     };
-    let total = rt::world::run(seeded(1), move || async move {
-        fill_and_repair(rt::world::add_node("broker"), None, History::default()).await
+    ended_at_each_disk_operation(21, move |node, end| async move {
+        let history = History::default();
+        rt::world::spawn_on(node, script(Arc::clone(&history))).await.unwrap();
+        let operations = end.in_work(node, repaired()).await;
+        rt::world::power_loss(node);
+        let stored = std::mem::take(&mut *history.lock().unwrap()).appended;
+        assert_eq!(recovered(node, FlushMode::Sync).await, stored);
+        rt::world::spawn_on(node, script(History::default())).await.unwrap();
+        rt::world::spawn_on(node, repaired()).await.unwrap();
+        assert!(recovered(node, FlushMode::Sync).await.len() > stored.len());
+        operations
     });
-    let total = total.value.expect("the repair ends");
-    assert!(total > 20, "a repair does something");
-    for point in 1..=total {
-        let outcome = rt::world::run(seeded(point), move || async move {
-            let (node, history) = (rt::world::add_node("broker"), History::default());
-            fill_and_repair(node, Some(point), Arc::clone(&history)).await;
-            rt::world::power_loss(node);
-            let stored = std::mem::take(&mut *history.lock().unwrap()).appended;
-            assert_eq!(recovered(node, FlushMode::Sync).await, stored);
-            fill_and_repair(node, None, History::default()).await;
-            assert!(recovered(node, FlushMode::Sync).await.len() > stored.len());
-        });
-        if let Some(finding) = outcome.finding {
-            panic!("crash at disk operation {point} of a repair: {finding}");
-        }
-    }
 }
 
 /// Calls may fail once the node is about to end.

@@ -1,7 +1,7 @@
 //! What a look through files says of stores that are sound, and of those that are not.
 use crate::golden::{Files, ROOT, config, files, manifest, plant};
-use crate::support::open;
-use rt::world::{NodeId, disk, run_test};
+use crate::support::{files_below, open};
+use rt::world::run_test;
 use std::path::{Path, PathBuf};
 use store::{IndexConfig, Inspection, inspect};
 
@@ -23,27 +23,10 @@ fn told(found: &Inspection) -> Vec<String> {
 fn looked(files: Files, check: impl FnOnce(Inspection) + 'static) {
     run_test(move || async move {
         plant(&files);
-        let before: Vec<(PathBuf, Vec<u8>)> = all_files();
+        let before = files_below(ROOT);
         check(look().await);
-        assert!(all_files() == before, "nothing is written");
+        assert!(files_below(ROOT) == before, "nothing is written");
     });
-}
-
-fn all_files() -> Vec<(PathBuf, Vec<u8>)> {
-    let mut dirs = vec![PathBuf::from(ROOT)];
-    let mut files = Vec::new();
-    while let Some(dir) = dirs.pop() {
-        for path in rt::fs::read_dir(&dir).unwrap_or_default() {
-            if rt::fs::metadata(&path).unwrap().is_dir {
-                dirs.push(path);
-            } else {
-                let bytes = disk::read_file(NodeId::WORLD, &path).unwrap();
-                files.push((path, bytes));
-            }
-        }
-    }
-    files.sort();
-    files
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! One flipped bit, or one file cut short, anywhere in a store whose records are sealed: it is noticed, or it changes nothing.
-use crate::support::{ROOT, SECOND, TOPIC, body, config, message, open, seeded, started};
+use crate::support::{ROOT, SECOND, TOPIC, body, config, files_below, message, open, seeded, started};
 use protocol::message::RecordView;
 use rt::world::{NodeId, disk};
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,7 +36,7 @@ async fn fill() -> (Files, View) {
     rt::time::sleep(SECOND).await;
     let view = View::of(&store).await;
     store.shutdown().await.unwrap();
-    (files(), view)
+    (files_below(ROOT), view)
 }
 
 /// What readers see of a store.
@@ -86,22 +86,6 @@ impl View {
         }
         view
     }
-}
-
-fn files() -> Files {
-    let mut dirs = vec![PathBuf::from(ROOT)];
-    let mut files = Files::new();
-    while let Some(dir) = dirs.pop() {
-        for path in rt::fs::read_dir(&dir).unwrap() {
-            if rt::fs::metadata(&path).unwrap().is_dir {
-                dirs.push(path);
-            } else {
-                let bytes = disk::read_file(NodeId::WORLD, &path).unwrap();
-                files.insert(path, bytes);
-            }
-        }
-    }
-    files
 }
 
 /// What is done to one file.

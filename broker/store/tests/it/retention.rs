@@ -1,13 +1,13 @@
 //! What retention removes, what it keeps, and that no crash on the way leaves a store that cannot be read.
 use crate::golden;
 use crate::support::{
-    ROOT, SECOND, TOPIC, body, check_keys, config, for_seeds, for_seeds_reaching, get, message, open, read_all,
-    request, seeded, started,
+    ROOT, SECOND, TOPIC, body, check_keys, config, ended_at_each_disk_operation, for_seeds, for_seeds_reaching, get,
+    message, open, read_all, request, started,
 };
 use protocol::PhysicalOffset;
 use rt::sync::CancellationToken;
 use rt::time::sleep;
-use rt::world::{CrashKind, CrashPoint, NodeId, disk};
+use rt::world::{NodeId, disk};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use store::{
@@ -389,60 +389,41 @@ fn a_queue_whose_last_file_lost_its_entries_begins_there() {
 /// Cleans a store of many segments and queue files: crashed at each disk operation of it in turn.
 #[test]
 fn every_disk_operation_of_a_removal_may_be_the_last() {
-    let run = |point: Option<u64>| {
-        let kind = if point.unwrap_or(0).is_multiple_of(4) { CrashKind::Process } else { CrashKind::Power };
-        let outcome = rt::world::run(seeded(point.unwrap_or(1)), move || async move {
-            let node = rt::world::add_node("broker");
-            let task = rt::world::spawn_on(node, async {
-                let store = started(short_lived(FlushMode::Sync)).await;
-                for n in 0..25 {
-                    store.append(message(3, body(n))).unwrap();
-                }
-                append(&store, 0..60).await;
-                store.flushed(store.log_end(), SECOND).await.unwrap();
-                sleep(12 * SECOND).await;
-                store
-            });
-            let store = task.await.unwrap();
-            let before = rt::world::disk_operations(node);
-            if let Some(point) = point {
-                rt::world::crash_at(node, CrashPoint::DiskOperation(point), kind);
+    ended_at_each_disk_operation(31, |node, end| async move {
+        let task = rt::world::spawn_on(node, async {
+            let store = started(short_lived(FlushMode::Sync)).await;
+            for n in 0..25 {
+                store.append(message(3, body(n))).unwrap();
             }
-            let cleaned = Arc::clone(&store);
-            let _ = rt::world::spawn_on(node, async move {
-                while cleaned.remove_expired(&NOTHING).await.is_ok_and(|cleaned| cleaned != Cleaned::default()) {}
+            append(&store, 0..60).await;
+            store.flushed(store.log_end(), SECOND).await.unwrap();
+            sleep(12 * SECOND).await;
+            store
+        });
+        let store = task.await.unwrap();
+        let operations = end
+            .in_work(node, async move {
+                while store.remove_expired(&NOTHING).await.is_ok_and(|cleaned| cleaned != Cleaned::default()) {}
             })
             .await;
-            drop(store);
-            let operations = rt::world::disk_operations(node) - before;
-            rt::world::power_loss(node);
-            let task = rt::world::spawn_on(node, async move {
-                let store = started(short_lived(FlushMode::Sync)).await;
-                check_ends(&store, &appended(60)).await;
-                let (_, max) = store.queue_bounds(TOPIC, 3).unwrap();
-                assert_eq!(max.0, 25, "an idle queue keeps its offsets");
-                // The rest goes now, in queues and index too.
-                clean(&store, &NOTHING).await;
-                assert_eq!(store.log_min(), store.last_segment_start());
-                check_ends(&store, &appended(60)).await;
-                append(&store, 60..70).await;
-                check_ends(&store, &appended(70)).await;
-            });
-            task.await.unwrap();
-            let files = names(node, &format!("{ROOT}/consumequeue/{TOPIC}/3"));
-            assert_eq!(files, ["00000000000000000400"], "files of queues that crash left are removed");
-            operations
+        rt::world::power_loss(node);
+        let task = rt::world::spawn_on(node, async move {
+            let store = started(short_lived(FlushMode::Sync)).await;
+            check_ends(&store, &appended(60)).await;
+            let (_, max) = store.queue_bounds(TOPIC, 3).unwrap();
+            assert_eq!(max.0, 25, "an idle queue keeps its offsets");
+            // The rest goes now, in queues and index too.
+            clean(&store, &NOTHING).await;
+            assert_eq!(store.log_min(), store.last_segment_start());
+            check_ends(&store, &appended(60)).await;
+            append(&store, 60..70).await;
+            check_ends(&store, &appended(70)).await;
         });
-        if let Some(finding) = outcome.finding {
-            panic!("crash at disk operation {point:?} ({kind:?}): {finding}");
-        }
-        outcome.value.expect("the run ends")
-    };
-    let total = run(None);
-    assert!(total > 30, "the removal does something");
-    for point in 1..=total {
-        run(Some(point));
-    }
+        task.await.unwrap();
+        let files = names(node, &format!("{ROOT}/consumequeue/{TOPIC}/3"));
+        assert_eq!(files, ["00000000000000000400"], "files of queues that crash left are removed");
+        operations
+    });
 }
 
 #[test]

@@ -3,7 +3,9 @@ use bytes::Bytes;
 use protocol::message::RecordView;
 use protocol::{PhysicalOffset, QueueOffset};
 use rt::sync::CancellationToken;
-use rt::world::{NodeId, WorldConfig};
+use rt::world::{CrashKind, CrashPoint, NodeId, WorldConfig, disk};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use store::{
     FlushMode, GetOutcome, GetRequest, GetStatus, IndexConfig, NewMessage, Store, StoreConfig, StoreError, TagFilter,
@@ -132,6 +134,61 @@ where
             assert!(outcome.probes.hits.contains_key(*probe), "seed {seed} does not reach {probe}");
         }
     }
+}
+
+/// Where the node of a story ends.
+#[derive(Clone, Copy, Debug)]
+pub struct End(Option<(u64, CrashKind)>);
+
+impl End {
+    /// Does a piece of work on the node, which may end in it; returns how many disk operations it took.
+    pub async fn in_work(self, node: NodeId, work: impl Future<Output = ()> + Send + 'static) -> u64 {
+        let before = rt::world::disk_operations(node);
+        if let End(Some((point, kind))) = self {
+            rt::world::crash_at(node, CrashPoint::DiskOperation(point), kind);
+        }
+        let _ = rt::world::spawn_on(node, work).await;
+        rt::world::disk_operations(node) - before
+    }
+}
+
+/// Tells a story whose [work](End::in_work) ends nowhere, then once for each disk operation of it with the node ended there: by a process crash
+/// at each fourth, by a power loss at the others. The story returns how many operations its work took: `least` or more.
+pub fn ended_at_each_disk_operation<F>(least: u64, story: impl Fn(NodeId, End) -> F + Copy + 'static)
+where
+    F: Future<Output = u64> + 'static,
+{
+    let tell = |end: End, seed| {
+        let outcome =
+            rt::world::run(seeded(seed), move || async move { story(rt::world::add_node("broker"), end).await });
+        if let Some(finding) = outcome.finding {
+            panic!("{end:?}: {finding}");
+        }
+        outcome.value.expect("the story ends")
+    };
+    let total = tell(End(None), 1);
+    assert!(total >= least, "the work does something: {total} disk operations");
+    for point in 1..=total {
+        let kind = if point.is_multiple_of(4) { CrashKind::Process } else { CrashKind::Power };
+        tell(End(Some((point, kind))), point);
+    }
+}
+
+/// All files below a folder of the world's own disk.
+pub fn files_below(root: &str) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut dirs = vec![PathBuf::from(root)];
+    let mut files = BTreeMap::new();
+    while let Some(dir) = dirs.pop() {
+        for path in rt::fs::read_dir(&dir).unwrap_or_default() {
+            if rt::fs::metadata(&path).unwrap().is_dir {
+                dirs.push(path);
+            } else {
+                let bytes = disk::read_file(NodeId::WORLD, &path).unwrap();
+                files.insert(path, bytes);
+            }
+        }
+    }
+    files
 }
 
 /// Everything a reader can see of a store: bounds and bodies of queues 0 to 3, and the log's end.

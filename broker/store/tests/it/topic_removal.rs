@@ -1,9 +1,10 @@
 //! A topic that is removed stays removed, whatever recovery walks over, and the next one of its name begins at offset 0.
 use crate::support::{
-    ROOT, SECOND, TOPIC, body, config, for_seeds, for_seeds_reaching, get, message, open, read_all, seeded, started,
+    ROOT, SECOND, TOPIC, body, config, ended_at_each_disk_operation, for_seeds, for_seeds_reaching, get, message, open,
+    read_all, started,
 };
 use rt::time::sleep;
-use rt::world::{CrashKind, CrashPoint, disk};
+use rt::world::disk;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use store::{FlushMode, GetStatus, NewMessage, RetentionError, Store, StoreConfig, inspect};
@@ -170,67 +171,49 @@ fn unwanted_topics_go_and_dead_ones_only_once_their_messages_have_expired() {
 /// Removes a topic and makes it again: crashed at each disk operation in turn, it is there as a whole or not at all.
 #[test]
 fn every_disk_operation_of_a_topic_removal_may_be_the_last() {
-    let run = |point: Option<u64>| {
-        let kind = if point.unwrap_or(0).is_multiple_of(3) { CrashKind::Process } else { CrashKind::Power };
-        let outcome = rt::world::run(seeded(point.unwrap_or(1)), move || async move {
-            let node = rt::world::add_node("broker");
-            let store = rt::world::spawn_on(node, async {
-                let store = filled(FlushMode::Sync).await;
-                store.flushed(store.log_end(), SECOND).await.unwrap();
-                sleep(SECOND).await;
-                store
-            });
-            let store = store.await.unwrap();
-            let before = rt::world::disk_operations(node);
-            if let Some(point) = point {
-                rt::world::crash_at(node, CrashPoint::DiskOperation(point), kind);
-            }
-            // How many messages of the new topic were acknowledged; none before it was removed.
-            let told = Arc::new(Mutex::new(None));
-            let (removing, tell) = (Arc::clone(&store), Arc::clone(&told));
-            let _ = rt::world::spawn_on(node, async move {
-                if removing.remove_topic(TOPIC).await.is_err() {
+    ended_at_each_disk_operation(16, |node, end| async move {
+        let store = rt::world::spawn_on(node, async {
+            let store = filled(FlushMode::Sync).await;
+            store.flushed(store.log_end(), SECOND).await.unwrap();
+            sleep(SECOND).await;
+            store
+        });
+        let store = store.await.unwrap();
+        // How many messages of the new topic were acknowledged; none before it was removed.
+        let told = Arc::new(Mutex::new(None));
+        let tell = Arc::clone(&told);
+        let operations = end
+            .in_work(node, async move {
+                if store.remove_topic(TOPIC).await.is_err() {
                     return;
                 }
                 *tell.lock().unwrap() = Some(0);
                 for n in 100..103 {
-                    let Ok(appended) = removing.append(message(0, body(n))) else { return };
-                    if removing.flushed(appended.end, SECOND).await.is_ok() {
+                    let Ok(appended) = store.append(message(0, body(n))) else { return };
+                    if store.flushed(appended.end, SECOND).await.is_ok() {
                         *tell.lock().unwrap() = Some(usize::try_from(n - 99).unwrap());
                     }
                 }
                 sleep(3 * SECOND).await;
             })
             .await;
-            drop(store);
-            let operations = rt::world::disk_operations(node) - before;
-            rt::world::power_loss(node);
-            let acknowledged = *told.lock().unwrap();
-            let task = rt::world::spawn_on(node, async move {
-                let store = started(config(FlushMode::Sync)).await;
-                let old = (0..30).filter(|n| n % 2 == 0).map(body).collect::<Vec<_>>();
-                let found = read_all(&store, 0).await;
-                let new = (100..103).map(body).collect::<Vec<_>>();
-                match acknowledged {
-                    None => assert!(found.is_empty() || found == old, "as a whole or not at all"),
-                    Some(count) => assert!(found.len() >= count && found == new[..found.len()]),
-                }
-                let next = i64::try_from(found.len()).unwrap();
-                assert_eq!(store.append(message(0, body(200))).unwrap().queue_offset.0, next);
-                assert_eq!(store.queue_bounds("Other", 0).unwrap().1.0, 30);
-                store.check_invariants();
-            });
-            task.await.unwrap();
-            operations
+        rt::world::power_loss(node);
+        let acknowledged = *told.lock().unwrap();
+        let task = rt::world::spawn_on(node, async move {
+            let store = started(config(FlushMode::Sync)).await;
+            let old = (0..30).filter(|n| n % 2 == 0).map(body).collect::<Vec<_>>();
+            let found = read_all(&store, 0).await;
+            let new = (100..103).map(body).collect::<Vec<_>>();
+            match acknowledged {
+                None => assert!(found.is_empty() || found == old, "as a whole or not at all"),
+                Some(count) => assert!(found.len() >= count && found == new[..found.len()]),
+            }
+            let next = i64::try_from(found.len()).unwrap();
+            assert_eq!(store.append(message(0, body(200))).unwrap().queue_offset.0, next);
+            assert_eq!(store.queue_bounds("Other", 0).unwrap().1.0, 30);
+            store.check_invariants();
         });
-        if let Some(finding) = outcome.finding {
-            panic!("crash at disk operation {point:?} ({kind:?}): {finding}");
-        }
-        outcome.value.expect("the run ends")
-    };
-    let total = run(None);
-    assert!(total > 15, "the removal does something");
-    for point in 1..=total {
-        run(Some(point));
-    }
+        task.await.unwrap();
+        operations
+    });
 }
