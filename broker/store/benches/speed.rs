@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! cargo prod bench -p store --bench speed              # a few GB of disk, some minutes
+//! cargo prod bench -p store --bench speed -- append    # one of: append, group_commit, recovery, queues
 //! ```
 //!
 //! Rounds take turns and the best of each is compared: a busy machine slows all of them. Each ratio stands beside the figure that it is
@@ -45,12 +46,26 @@ mod real {
         let folder = tempfile::tempdir_in(target_folder()).unwrap();
         println!("{:<58} {:>10}  meant to be", "", "measured");
         rt::block_on(async {
-            append(folder.path()).await;
-            group_commit(folder.path()).await;
-            recovery(folder.path()).await;
-            queues(folder.path()).await;
+            if is_asked("append") {
+                append(folder.path()).await;
+            }
+            if is_asked("group_commit") {
+                group_commit(folder.path()).await;
+            }
+            if is_asked("recovery") {
+                recovery(folder.path()).await;
+            }
+            if is_asked("queues") {
+                queues(folder.path()).await;
+            }
         })
         .unwrap();
+    }
+
+    /// All parts if none is named.
+    fn is_asked(part: &str) -> bool {
+        let mut named = std::env::args().skip(1).filter(|arg| !arg.starts_with("--")).peekable();
+        named.peek().is_none() || named.any(|name| name == part)
     }
 
     /// Not `/tmp`, which may be memory.
@@ -238,6 +253,15 @@ mod real {
         row("open files with 10,000 queues", open, "far below 10,000");
         store.shutdown().await.unwrap();
         drop(store);
+        let begin = Instant::now();
+        let found = store::inspect(&root, None, None, |_, _| {}).await.unwrap();
+        assert!(found.is_sound() && found.entries == u64::try_from(QUEUES).unwrap(), "{:?}", found.damage);
+        let took = begin.elapsed().as_secs_f64();
+        row(
+            "a look through all of them (hotfire store check)",
+            format!("{took:.1} s"),
+            "bound by the bytes of the files",
+        );
         std::fs::remove_dir_all(&root).unwrap();
     }
 }

@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, Weak};
 #[derive(Debug)]
 pub(crate) struct OpenFiles {
     max: usize,
+    is_written: bool,
     open: Mutex<VecDeque<Weak<Shared>>>,
 }
 
@@ -36,7 +37,12 @@ struct Handle {
 
 impl OpenFiles {
     pub(crate) fn new(max: usize) -> Arc<OpenFiles> {
-        Arc::new(OpenFiles { max: max.max(1), open: Mutex::default() })
+        Arc::new(OpenFiles { max: max.max(1), is_written: true, open: Mutex::default() })
+    }
+
+    /// Of files that are only read, and perhaps may only be read.
+    pub(crate) fn read_only(max: usize) -> Arc<OpenFiles> {
+        Arc::new(OpenFiles { max: max.max(1), is_written: false, open: Mutex::default() })
     }
 
     /// One more is open. Whoever was used since the last look is passed over once (the clock algorithm).
@@ -67,6 +73,12 @@ impl PooledFile {
         PooledFile(shared)
     }
 
+    /// A file that is opened when it is needed.
+    pub(crate) fn closed(pool: &Arc<OpenFiles>, path: PathBuf) -> PooledFile {
+        let handle = Mutex::new(Handle { file: None, is_used: false });
+        PooledFile(Arc::new(Shared { path, pool: Arc::clone(pool), handle }))
+    }
+
     pub(crate) fn path(&self) -> &Path {
         &self.0.path
     }
@@ -82,7 +94,7 @@ impl PooledFile {
             if let Some(file) = &handle.file {
                 return Ok(file.clone());
             }
-            let file = OpenOptions::new().write(true).open(&self.0.path)?;
+            let file = OpenOptions::new().write(self.0.pool.is_written).open(&self.0.path)?;
             handle.file = Some(file.clone());
             file
         };

@@ -7,6 +7,9 @@ use protocol::PhysicalOffset;
 use rt::fs::File;
 use std::path::{Path, PathBuf};
 
+/// Entries read at once.
+const CHUNK: u32 = 3_276;
+
 /// The index of a store, as a walk over its entries.
 pub(super) struct KeyCheck {
     sizes: IndexSizes,
@@ -30,6 +33,8 @@ struct OpenFile {
     /// Numbers of the next entry and the one behind the last.
     next: u32,
     end: u32,
+    /// Entries in memory, the next one last.
+    ahead: Vec<IndexEntry>,
     /// The newest entry of each slot, as the entries read so far make them.
     slots: Vec<u32>,
     /// The header as it stands there, and as the records of the entries make it; none once an entry had no record.
@@ -170,6 +175,7 @@ impl OpenFile {
             next: 1,
             // How many are whole is found out as recovery does it.
             end: if is_clean { said.count } else { sizes.entries },
+            ahead: Vec::new(),
             slots: vec![0; sizes.slots as usize],
             said,
             made: Some(before.map_or(IndexHeader::EMPTY, IndexHeader::follower)),
@@ -204,9 +210,12 @@ impl OpenFile {
         found: &mut Inspection,
     ) -> Result<Option<(IndexEntry, PathBuf, u64)>, InspectError> {
         let position = self.sizes.entry_position(self.next);
-        let mut bytes = [0; IndexEntry::BYTES];
-        self.file.read_exact_at(&mut bytes, position).await.map_err(failed(&self.path))?;
-        let entry = IndexEntry::decode(&bytes);
+        if self.ahead.is_empty() {
+            let mut bytes = vec![0; (self.end - self.next).min(CHUNK) as usize * IndexEntry::BYTES];
+            self.file.read_exact_at(&mut bytes, position).await.map_err(failed(&self.path))?;
+            self.ahead = bytes.as_chunks().0.iter().rev().map(IndexEntry::decode).collect();
+        }
+        let Some(entry) = self.ahead.pop() else { return Ok(None) };
         let slot = &mut self.slots[self.sizes.slot_of(entry.hash)];
         if !is_clean && (!entry.is_used() || entry.previous != *slot) {
             self.end = self.next;

@@ -3,18 +3,22 @@ use super::log::LogWalk;
 use super::{InspectError, Inspection, failed, numbered};
 use crate::consume_queues::queue_id_of;
 use crate::layout::{self, ENTRY_SIZE, Entry};
+use crate::open_files::{OpenFiles, PooledFile};
 use crate::scan::{DELAY_TOPIC, Facts};
 use crate::tombstones::Tombstones;
 use protocol::message::RecordView;
 use protocol::message::record::{PEEK_BYTES, Peeked, peek};
 use protocol::{PhysicalOffset, QueueOffset};
-use rt::fs::File;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-/// Entries read at once.
+/// Entries read at once when a whole file is read, and when the next ones of one of many queues are.
 const CHUNK: u64 = 3_276;
+const NEXT: u64 = 204;
+/// Files that are open at a time: a store may have thousands of queues.
+const OPEN_MAX: usize = 200;
 /// Begins the name of a queue whose entries name records of other topics (`MixAll.LMQ_PREFIX`).
 const LIGHT_QUEUE: &str = "%LMQ%";
 
@@ -22,8 +26,7 @@ struct QueueFile {
     /// Byte position in the queue.
     start: u64,
     length: u64,
-    path: PathBuf,
-    file: File,
+    file: PooledFile,
 }
 
 #[derive(Default)]
@@ -56,6 +59,7 @@ impl QueueCheck {
         let dir = &root.join(layout::CONSUME_QUEUE_DIR);
         let batch_topics = directories(&root.join(layout::BATCH_QUEUE_DIR))?;
         let batch_topics = batch_topics.iter().filter_map(|dir| Some(dir.file_name()?.to_str()?.to_owned())).collect();
+        let open_files = OpenFiles::read_only(OPEN_MAX);
         let mut queues = BTreeMap::new();
         for topic_dir in directories(dir)? {
             for queue_dir in directories(&topic_dir)? {
@@ -67,7 +71,7 @@ impl QueueCheck {
                     found.report(&queue_dir, 0, "its name is no number of a queue");
                     continue;
                 };
-                queues.insert((topic.to_owned(), id), QueueFiles::open(&queue_dir, found)?);
+                queues.insert((topic.to_owned(), id), QueueFiles::open(&queue_dir, &open_files, found)?);
             }
         }
         found.queues = queues.len() as u64;
@@ -91,7 +95,7 @@ impl QueueCheck {
             return Ok(());
         };
         let Some((entry, path, position)) = queue.entry(facts.queue_offset()).await? else {
-            let path = queue.files.last().map_or_else(PathBuf::new, |file| file.path.clone());
+            let path = queue.files.last().map_or_else(PathBuf::new, |file| file.file.path().to_owned());
             found.report(&path, 0, format!("{name}: no entry for the record at log offset {}", facts.physical()));
             return Ok(());
         };
@@ -164,16 +168,22 @@ async fn is_record_of(log: &LogWalk, entry: Entry, offset: Option<QueueOffset>) 
     }))
 }
 
+impl QueueFile {
+    async fn read(&self, out: &mut [u8], at: u64) -> Result<(), InspectError> {
+        let file = self.file.get().map_err(failed(self.file.path()))?;
+        file.read_exact_at(out, at).await.map_err(failed(self.file.path()))
+    }
+}
+
 impl QueueFiles {
-    fn open(dir: &Path, found: &mut Inspection) -> Result<QueueFiles, InspectError> {
+    fn open(dir: &Path, open_files: &Arc<OpenFiles>, found: &mut Inspection) -> Result<QueueFiles, InspectError> {
         let mut files: Vec<QueueFile> = Vec::new();
         for (start, path) in numbered(dir, layout::parse_file_name)? {
-            let file = File::open(&path).map_err(failed(&path))?;
-            let length = file.len().map_err(failed(&path))?;
+            let length = rt::fs::metadata(&path).map_err(failed(&path))?.len;
             if files.last().is_some_and(|before| before.start.checked_add(before.length) != Some(start)) {
                 found.report(&path, 0, "it does not begin where the file before it ends");
             }
-            files.push(QueueFile { start, length, path, file });
+            files.push(QueueFile { start, length, file: PooledFile::closed(open_files, path) });
         }
         Ok(QueueFiles { files, ..QueueFiles::default() })
     }
@@ -188,12 +198,18 @@ impl QueueFiles {
             .map(QueueOffset)
     }
 
-    async fn count_used(&mut self, log_start: PhysicalOffset) -> Result<u64, InspectError> {
+    /// How many entries name a record of the log.
+    async fn count_used(&self, log_start: PhysicalOffset) -> Result<u64, InspectError> {
         let mut used = 0;
-        for file in 0..self.files.len() {
-            for offset in self.offsets(file) {
-                let Some((entry, ..)) = self.entry(offset).await? else { break };
-                used += u64::from(names_a_record(entry, log_start));
+        for file in &self.files {
+            let mut at = 0;
+            while at + ENTRY_SIZE as u64 <= file.length {
+                let length = (CHUNK * ENTRY_SIZE as u64).min(file.length - at);
+                let mut bytes = vec![0; usize::try_from(length).expect("a chunk")];
+                file.read(&mut bytes, at).await?;
+                let entries = bytes.as_chunks::<ENTRY_SIZE>().0.iter().map(Entry::decode);
+                used += entries.filter(|entry| names_a_record(*entry, log_start)).count() as u64;
+                at += length;
             }
         }
         Ok(used)
@@ -208,15 +224,15 @@ impl QueueFiles {
         let in_file = position - file.start;
         let (at, bytes) = &self.chunk;
         if position < *at || position + ENTRY_SIZE as u64 > at + bytes.len() as u64 {
-            let length = (CHUNK * ENTRY_SIZE as u64).min(file.length - in_file);
+            let length = (NEXT * ENTRY_SIZE as u64).min(file.length - in_file);
             let mut bytes = vec![0; usize::try_from(length).expect("a chunk")];
-            file.file.read_exact_at(&mut bytes, in_file).await.map_err(failed(&file.path))?;
+            file.read(&mut bytes, in_file).await?;
             self.chunk = (position, bytes);
         }
         let (at, bytes) = &self.chunk;
         let skip = usize::try_from(position - at).expect("in the chunk");
         let entry = bytes[skip..skip + ENTRY_SIZE].try_into().expect("twenty bytes");
-        Ok(Some((Entry::decode(entry), file.path.clone(), in_file)))
+        Ok(Some((Entry::decode(entry), file.file.path().to_owned(), in_file)))
     }
 }
 
