@@ -8,7 +8,7 @@ use crate::offsets::CommitSource;
 use crate::refusal::Refusal;
 use crate::reply::{pull_code, status_name};
 use crate::topics::perm;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use protocol::body::{MessageModel, SubscriptionData, SubscriptionGroupConfig};
 use protocol::frame::Command;
 use protocol::header::{PullMessageRequest, PullMessageResponse, PullSysFlag};
@@ -227,7 +227,7 @@ async fn look(broker: &Broker, pull: &Pull) -> Result<Look, Refusal> {
     };
     look.waits = look.code == ResponseCode::PullNotFound && look.next == asked;
     if outcome.status == GetStatus::Found {
-        look.body = join(outcome.records);
+        look.body = outcome.body;
     }
     suggest_broker(broker, pull, outcome.suggest_slave, &mut look);
     Ok(look)
@@ -301,15 +301,4 @@ fn store_filter(filter: &TagFilter) -> store::TagFilter {
         Some(codes) if codes.is_empty() => store::TagFilter::Codes(BTreeSet::from([i64::MIN])),
         Some(codes) => store::TagFilter::Codes(codes.clone()),
     }
-}
-
-fn join(mut records: Vec<Bytes>) -> Bytes {
-    if records.len() == 1 {
-        return records.remove(0);
-    }
-    let mut body = BytesMut::with_capacity(records.iter().map(Bytes::len).sum());
-    for record in records {
-        body.extend_from_slice(&record);
-    }
-    body.freeze()
 }

@@ -115,8 +115,10 @@ mod real {
             let appending = Arc::clone(&store);
             // On a thread of its own, as the processors of a broker's requests are.
             let append = rt::task::spawn(async move {
+                let message = message(0);
                 for n in 0..APPENDS {
-                    appending.append(message(i32::try_from(n % 8).unwrap())).unwrap();
+                    let queue_id = i32::try_from(n % 8).unwrap();
+                    appending.append(NewMessage { queue_id, ..message.clone() }).unwrap();
                     if n % 256 == 0 {
                         rt::task::yield_now().await;
                     }

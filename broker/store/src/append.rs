@@ -143,7 +143,9 @@ impl Store {
     /// # Errors
     /// Nothing of the message is in the log, now or after a crash.
     pub fn append(&self, message: NewMessage) -> Result<Appended, AppendError> {
-        let mut appended = self.append_batch(vec![message])?;
+        self.check_new(std::slice::from_ref(&message))?;
+        let record = message.into_record(self.config.seal_records);
+        let mut appended = self.append_records(std::slice::from_ref(&record))?;
         Ok(appended.pop().expect("one message has one place"))
     }
 
@@ -152,6 +154,13 @@ impl Store {
     /// # Errors
     /// As [`Store::append`]; and [`AppendError::BadBatch`].
     pub fn append_batch(&self, messages: Vec<NewMessage>) -> Result<Vec<Appended>, AppendError> {
+        self.check_new(&messages)?;
+        let records =
+            messages.into_iter().map(|message| message.into_record(self.config.seal_records)).collect::<Vec<_>>();
+        self.append_records(&records)
+    }
+
+    fn check_new(&self, messages: &[NewMessage]) -> Result<(), AppendError> {
         let Some(first) = messages.first() else { return Err(AppendError::BadBatch) };
         if let Some(used_percent) = self.retention.full() {
             rt::probe!("store.append.disk_full");
@@ -161,14 +170,12 @@ impl Store {
         if messages.len() > 1 && !messages.iter().all(|m| is_one_queue(m) && is_queued(SysFlag(m.sys_flag))) {
             return Err(AppendError::BadBatch);
         }
-        for message in &messages {
-            message.check(self.config.max_message_size, self.config.seal_records)?;
-        }
-        // Checksums and copies are made before the lock is taken.
-        let records =
-            messages.into_iter().map(|message| message.into_record(self.config.seal_records)).collect::<Vec<_>>();
+        messages.iter().try_for_each(|message| message.check(self.config.max_message_size, self.config.seal_records))
+    }
+
+    fn append_records(&self, records: &[Record]) -> Result<Vec<Appended>, AppendError> {
         let mut buffer = self.buffers.take();
-        let result = self.append_records(&records, &mut buffer);
+        let result = self.append_encoded(records, &mut buffer);
         self.buffers.give_back(buffer);
         if let Ok(Some(last)) = result.as_ref().map(|appended| appended.last()) {
             self.appended(last.end);
@@ -176,7 +183,8 @@ impl Store {
         result
     }
 
-    fn append_records(&self, records: &[Record], buffer: &mut BytesMut) -> Result<Vec<Appended>, AppendError> {
+    fn append_encoded(&self, records: &[Record], buffer: &mut BytesMut) -> Result<Vec<Appended>, AppendError> {
+        // Checksums and copies are made before the lock is taken.
         let mut places = Vec::<Range<usize>>::with_capacity(records.len());
         for record in records {
             let start = buffer.len();

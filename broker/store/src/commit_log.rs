@@ -1,7 +1,7 @@
 //! The list of segments and the append lock: the one place where bytes enter the log.
 use crate::error::{AppendError, ReadError, ReplicaError};
 use crate::flush::FlushMark;
-use crate::layout;
+use crate::layout::{self, Entry};
 use crate::poison::{Poison, PoisonCause};
 use crate::segment::{Segment, segment_path};
 use bytes::Bytes;
@@ -11,7 +11,7 @@ use rt::sync::watch;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Segments in log order, contiguous. Readers take a snapshot and keep files open for as long as they need them.
@@ -27,6 +27,8 @@ pub(crate) struct CommitLog {
     /// End of the bytes that survive a power loss.
     flushed: watch::Sender<PhysicalOffset>,
     appender: Mutex<Appender>,
+    /// Whether bytes came from a master, known without the append lock.
+    is_replica: AtomicBool,
     poison: Arc<Poison>,
 }
 
@@ -66,10 +68,10 @@ impl NextOffsets {
 
     /// Offsets of a queue never go back, except by truncation, which builds the table anew.
     pub(crate) fn raise(&mut self, topic: &str, queue_id: i32, next: i64) {
-        if !self.0.contains_key(topic) {
-            self.0.insert(topic.into(), BTreeMap::new());
-        }
-        let queues = self.0.get_mut(topic).expect("inserted above");
+        let queues = match self.0.get_mut(topic) {
+            Some(queues) => queues,
+            None => self.0.entry(topic.into()).or_default(),
+        };
         let offset = queues.entry(queue_id).or_insert(0);
         *offset = next.max(*offset);
     }
@@ -121,8 +123,14 @@ impl CommitLog {
             end: AtomicI64::new(end.0),
             flushed: watch::Sender::new(end),
             appender: Mutex::new(appender),
+            is_replica: AtomicBool::new(false),
             poison,
         }
+    }
+
+    /// Whether bytes came from a master since the start.
+    pub(crate) fn is_replica(&self) -> bool {
+        self.is_replica.load(Ordering::Acquire)
     }
 
     pub(crate) fn segment_size(&self) -> u64 {
@@ -167,12 +175,20 @@ impl CommitLog {
 
     /// Bytes `at .. at + length`, inside one segment and below the log's end; `None` if they are not.
     pub(crate) async fn read(&self, at: PhysicalOffset, length: usize) -> Result<Option<Bytes>, ReadError> {
-        let Ok(distance) = i64::try_from(length) else { return Ok(None) };
-        let Some(segment) = self.segment_at(at) else { return Ok(None) };
-        if at + distance > segment.end().min(self.end()) {
-            return Ok(None);
+        let end = i64::try_from(length).ok().map(|length| at + length);
+        match end.and_then(|end| self.segment_of(at, end)) {
+            Some(segment) => segment.read(at, length).await.map(Some),
+            None => Ok(None),
         }
-        segment.read(at, length).await.map(Some)
+    }
+
+    /// The segment that holds the whole record of an entry, below the log's end; `None` if the log does not reach there (any more).
+    pub(crate) fn segment_of_record(&self, entry: &Entry) -> Option<Arc<Segment>> {
+        self.segment_of(entry.physical, entry.end()).filter(|_| entry.size >= 0)
+    }
+
+    fn segment_of(&self, at: PhysicalOffset, end: PhysicalOffset) -> Option<Arc<Segment>> {
+        self.segment_at(at).filter(|segment| end <= segment.end().min(self.end()))
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Appender> {
@@ -214,6 +230,7 @@ impl CommitLog {
 
     /// Writes a master's bytes at the appender's end, over as many segments as they take.
     pub(crate) fn write_replica(&self, appender: &mut Appender, mut bytes: &[u8]) -> Result<(), WriteError> {
+        self.is_replica.store(true, Ordering::Release);
         self.clear_dirty(appender)?;
         while !bytes.is_empty() {
             let segment = self.next_segment(appender)?;
@@ -271,6 +288,7 @@ impl CommitLog {
         appender.end = to;
         appender.dirty = 0;
         appender.replica_end = Some(to);
+        self.is_replica.store(true, Ordering::Release);
         self.end.store(to.0, Ordering::Release);
         if self.flushed() > to {
             self.flushed.send_replace(to);
@@ -376,11 +394,6 @@ impl Appender {
 
     pub(crate) fn close(&mut self) {
         self.closed = true;
-    }
-
-    /// Whether bytes came from a master.
-    pub(crate) fn is_replica(&self) -> bool {
-        self.replica_end.is_some()
     }
 }
 

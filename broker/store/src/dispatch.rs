@@ -266,13 +266,11 @@ impl Store {
         }
         self.index.write_pending().map_err(|source| self.not_written(source))?;
         dispatcher.touched.clear();
-        {
-            // Messages from a master use queue offsets too.
+        // Messages from a master use queue offsets too. A master's own append does not wait for this.
+        if self.log.is_replica() {
             let mut appender = self.log.lock();
-            if appender.is_replica() {
-                for arrival in &dispatcher.arrivals {
-                    appender.raise_next(&arrival.topic, arrival.queue_id, arrival.queue_offset + 1);
-                }
+            for arrival in &dispatcher.arrivals {
+                appender.raise_next(&arrival.topic, arrival.queue_id, arrival.queue_offset + 1);
             }
         }
         self.set_dispatched(FlushMark { end: dispatcher.position, store_timestamp: dispatcher.store_timestamp });

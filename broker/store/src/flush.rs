@@ -13,6 +13,7 @@ use protocol::PhysicalOffset;
 use rt::sync::{CancellationToken, Mutex};
 use rt::time::{Duration, Instant};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A place in the log and the store time of the last record before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,6 +25,8 @@ pub(crate) struct FlushMark {
 /// Syncs the log. The lock is held during a sync: there is one at a time, and truncation keeps it out.
 #[derive(Debug)]
 pub(crate) struct LogFlusher {
+    /// How many calls of [`Store::flushed`] have begun to wait.
+    waits: AtomicU64,
     /// How far the log was dispatched when the last sync began: a record boundary, and synced.
     turn: Mutex<FlushMark>,
 }
@@ -45,7 +48,7 @@ pub(crate) struct QueueFlush {
 
 impl LogFlusher {
     pub(crate) fn new(synced: FlushMark) -> LogFlusher {
-        LogFlusher { turn: Mutex::new(synced) }
+        LogFlusher { waits: AtomicU64::new(0), turn: Mutex::new(synced) }
     }
 
     /// Keeps syncs out until the guard is dropped.
@@ -82,6 +85,34 @@ impl LogFlusher {
         }
         *synced = boundary;
         Ok(())
+    }
+}
+
+/// Who shares a sync. Writers that the last sync has answered come back within moments, one after the other: a sync that begins with the
+/// first of them makes all the others wait for a second one.
+#[derive(Debug, Default)]
+struct Company {
+    /// Waits that had begun when the last sync did.
+    seen: u64,
+    /// How many of them it answered.
+    answered: u64,
+}
+
+impl Company {
+    /// How often others may run before a sync begins with fewer. A bound for the case that writers have left: some microseconds.
+    const YIELDS_MAX: u32 = 32;
+
+    /// Returns when as many wait as the last sync answered.
+    async fn gather(&mut self, waits: &AtomicU64) {
+        let mut come = waits.load(Ordering::Relaxed);
+        for _ in 0..Self::YIELDS_MAX {
+            if come - self.seen >= self.answered {
+                break;
+            }
+            rt::task::yield_now().await;
+            come = waits.load(Ordering::Relaxed);
+        }
+        *self = Company { seen: come, answered: come - self.seen };
     }
 }
 
@@ -138,6 +169,7 @@ impl Store {
         if end > log_end {
             return Err(FlushError::BeyondEnd { end, log_end });
         }
+        self.log_flusher.waits.fetch_add(1, Ordering::Relaxed);
         self.wake_flush.notify_one();
         let reached = async {
             rt::select! {
@@ -204,6 +236,7 @@ impl Store {
     /// Task: syncs the log when someone waits, and at intervals.
     pub(crate) async fn flush_loop(self: Arc<Self>, shutdown: CancellationToken) {
         let mut thorough = Instant::now();
+        let mut company = Company::default();
         loop {
             let is_wanted = rt::select! {
                 () = shutdown.cancelled() => return,
@@ -219,6 +252,7 @@ impl Store {
                 thorough = Instant::now();
             }
             rt::dawdle!("store.flush_late", Duration::from_millis(20));
+            company.gather(&self.log_flusher.waits).await;
             if self.flush_log().await.is_err() {
                 return;
             }

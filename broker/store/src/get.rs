@@ -3,10 +3,12 @@ use crate::consume_queue::ConsumeQueue;
 use crate::error::ReadError;
 use crate::layout::{self, Entry};
 use crate::scan::{Step, examine};
+use crate::segment::Segment;
 use crate::store::Store;
 use bytes::Bytes;
 use protocol::{PhysicalOffset, QueueOffset};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// Which messages a reader wants, by the hash in the queue entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -71,8 +73,10 @@ pub struct GetOutcome {
     pub min: QueueOffset,
     /// One past the largest offset of the queue.
     pub max: QueueOffset,
-    /// Stored records, each as it lies in the log.
+    /// Stored records, each as it lies in the log. Slices of `body`.
     pub records: Vec<Bytes>,
+    /// All of `records`, one after the other.
+    pub body: Bytes,
     /// Queue offsets of `records`.
     pub offsets: Vec<QueueOffset>,
     /// Whether the reader is so far behind that a slave should serve it.
@@ -85,7 +89,16 @@ const BYTES_MIN: u64 = 100;
 
 impl GetOutcome {
     fn nothing(status: GetStatus, next: QueueOffset, (min, max): (QueueOffset, QueueOffset)) -> GetOutcome {
-        GetOutcome { status, next, min, max, records: Vec::new(), offsets: Vec::new(), suggest_slave: false }
+        GetOutcome {
+            status,
+            next,
+            min,
+            max,
+            records: Vec::new(),
+            body: Bytes::new(),
+            offsets: Vec::new(),
+            suggest_slave: false,
+        }
     }
 }
 
@@ -146,43 +159,75 @@ impl Store {
         let entries = run.read().await.map_err(failed)?;
         let mut batch = Batch::new(self, request);
         let mut out = GetOutcome::nothing(GetStatus::NoMatchedMessage, request.from, bounds);
+        let mut wanted = Vec::new();
         let mut visited = PhysicalOffset::ZERO;
         // Entries of a segment that is gone are passed over without a look at each record.
-        let mut resume = PhysicalOffset::ZERO;
+        let mut resume = self.log_min();
         for (entry, offset) in entries.into_iter().zip(request.from.0..) {
             let offset = QueueOffset(offset);
             visited = entry.physical;
-            let is_gone = entry.is_hole() || entry.physical < resume || entry.physical < self.log_min();
-            if is_gone {
-                if out.records.is_empty() {
-                    out.status = GetStatus::MessageWasRemoving;
-                }
-                out.next = offset + 1;
-                continue;
-            }
-            if batch.is_full(&entry) {
+            let is_gone = entry.is_hole() || entry.physical < resume;
+            if !is_gone && batch.is_full(&entry) {
                 break;
             }
-            if request.tags.wants(entry.tags_code) {
-                match self.entry_record(queue, offset, &entry).await? {
-                    Some(record) => {
-                        batch.add(record.len());
-                        out.records.push(record);
-                        out.offsets.push(offset);
-                        out.status = GetStatus::Found;
-                    }
-                    None => {
-                        resume = self.segment_after(entry.physical);
-                        if out.records.is_empty() {
-                            out.status = GetStatus::MessageWasRemoving;
-                        }
+            out.next = offset + 1;
+            if !is_gone && !request.tags.wants(entry.tags_code) {
+                continue;
+            }
+            match if is_gone { None } else { self.log.segment_of_record(&entry) } {
+                Some(segment) => {
+                    batch.add(&entry);
+                    wanted.push(Wanted { entry, offset, segment });
+                    out.status = GetStatus::Found;
+                }
+                None => {
+                    resume = if is_gone { resume } else { self.segment_after(entry.physical) };
+                    if wanted.is_empty() {
+                        out.status = GetStatus::MessageWasRemoving;
                     }
                 }
             }
-            out.next = offset + 1;
         }
+        self.read_wanted(queue, &wanted, &mut out).await?;
         out.suggest_slave = self.log_end() - visited > batch.memory;
         Ok(out)
+    }
+
+    /// Reads all records into one buffer, and those that lie next to each other in the log at once.
+    async fn read_wanted(
+        &self,
+        queue: &ConsumeQueue,
+        wanted: &[Wanted],
+        out: &mut GetOutcome,
+    ) -> Result<(), ReadError> {
+        let mut bytes = vec![0; wanted.iter().map(Wanted::bytes).sum()];
+        let mut rest = &mut bytes[..];
+        for run in wanted.chunk_by(Wanted::is_followed_by) {
+            let (now, later) = rest.split_at_mut(run.iter().map(Wanted::bytes).sum());
+            run[0].segment.read_into(run[0].entry.physical, now).await?;
+            rest = later;
+        }
+        let mut at = 0;
+        for record in wanted {
+            let end = at + record.bytes();
+            if !self.is_record_of(queue, record.offset, &record.entry, &bytes[at..end])? {
+                out.next = record.offset;
+                break;
+            }
+            out.offsets.push(record.offset);
+            at = end;
+        }
+        bytes.truncate(at);
+        out.body = bytes.into();
+        let mut at = 0;
+        for record in &wanted[..out.offsets.len()] {
+            out.records.push(out.body.slice(at..at + record.bytes()));
+            at += record.bytes();
+        }
+        if out.records.is_empty() && !wanted.is_empty() {
+            out.status = GetStatus::MessageWasRemoving;
+        }
+        Ok(())
     }
 
     /// The record of an entry; `None` if the log does not reach there (any more).
@@ -192,24 +237,34 @@ impl Store {
         offset: QueueOffset,
         entry: &Entry,
     ) -> Result<Option<Bytes>, ReadError> {
-        let Ok(size) = usize::try_from(entry.size) else { return Ok(None) };
-        let Some(bytes) = self.log.read(entry.physical, size).await? else { return Ok(None) };
+        let Some(segment) = self.log.segment_of_record(entry) else { return Ok(None) };
+        let bytes = segment.read(entry.physical, entry_bytes(entry)).await?;
+        Ok(self.is_record_of(queue, offset, entry, &bytes)?.then_some(bytes))
+    }
+
+    /// Whether the bytes that lie where the entry says are its record; `false` if the log has been cut below it meanwhile.
+    fn is_record_of(
+        &self,
+        queue: &ConsumeQueue,
+        offset: QueueOffset,
+        entry: &Entry,
+        bytes: &[u8],
+    ) -> Result<bool, ReadError> {
         let wrong = || ReadError::WrongRecord {
             topic: queue.topic.to_string(),
             queue_id: queue.queue_id,
             queue_offset: offset,
             offset: entry.physical,
         };
-        match examine(&bytes, entry.physical, entry.end(), self.config.check()) {
+        match examine(bytes, entry.physical, entry.end(), self.config.check()) {
             Ok(Step::Record(facts)) => {
                 let is_right = facts.end() == entry.end()
                     && facts.queue_offset() == offset
                     && facts.queue_id() == queue.queue_id
                     && facts.topic == &*queue.topic;
-                if is_right { Ok(Some(bytes)) } else { Err(wrong()) }
+                if is_right { Ok(true) } else { Err(wrong()) }
             }
-            // A truncation that came between the entry and its record.
-            _ if self.log_end() < entry.end() => Ok(None),
+            _ if self.log_end() < entry.end() => Ok(false),
             Ok(Step::Blank | Step::Incomplete { .. }) => Err(wrong()),
             Err(source) => Err(ReadError::Damaged { offset: entry.physical, source }),
         }
@@ -219,6 +274,28 @@ impl Store {
         let size = i64::try_from(self.log.segment_size()).expect("checked by the configuration");
         PhysicalOffset(at.0 - at.0.rem_euclid(size)) + size
     }
+}
+
+/// A record that will be read.
+struct Wanted {
+    entry: Entry,
+    offset: QueueOffset,
+    segment: Arc<Segment>,
+}
+
+impl Wanted {
+    fn bytes(&self) -> usize {
+        entry_bytes(&self.entry)
+    }
+
+    fn is_followed_by(&self, next: &Wanted) -> bool {
+        self.entry.end() == next.entry.physical && Arc::ptr_eq(&self.segment, &next.segment)
+    }
+}
+
+/// Length of the record of an entry that has a place in the log.
+fn entry_bytes(entry: &Entry) -> usize {
+    usize::try_from(entry.size).unwrap_or(0)
 }
 
 /// How much of an answer is used up (`isTheBatchFull`).
@@ -259,8 +336,8 @@ impl<'a> Batch<'a> {
         self.messages >= self.messages_max.min(messages_max) || bytes > self.bytes_max.min(u64::from(bytes_max))
     }
 
-    fn add(&mut self, bytes: usize) {
+    fn add(&mut self, entry: &Entry) {
         self.messages += 1;
-        self.bytes += bytes as u64;
+        self.bytes += entry_bytes(entry) as u64;
     }
 }
