@@ -219,6 +219,14 @@ fn node(reader: &Reader<'_>, cluster: &ClusterConfig) -> Result<(ServerConfig, b
             .expect("0 to 7"),
         slave_read: reader.flag("slaveReadEnable", false)?,
         recall: reader.flag("recallMessageEnable", false)?,
+        reject_transactions: reader.flag("rejectTransactionMessage", false)?,
+        transaction_checks_max: u32::try_from(reader.number(
+            "transactionCheckMax",
+            15,
+            1..=i64::from(i32::MAX),
+            "how often, 1 or more",
+        )?)
+        .expect("in range"),
         long_polling: reader.flag("longPollingEnable", true)?,
         notify_consumer_change: reader.flag("notifyConsumerIdsChangedEnable", true)?,
         held_pulls_max: usize::try_from(reader.number(
@@ -295,6 +303,8 @@ fn timing(reader: &Reader<'_>) -> Result<Timing, ConfigError> {
         recover_timeout: reader.millis("hotfireRecoverFromSlaveTimeout", standard.recover_timeout)?,
         delay_persist_period: reader.millis("flushDelayOffsetInterval", standard.delay_persist_period)?,
         delay_scan_period: standard.delay_scan_period,
+        transaction_timeout: reader.millis("transactionTimeOut", standard.transaction_timeout)?,
+        transaction_check_period: reader.millis("transactionCheckInterval", standard.transaction_check_period)?,
         lock_expiry: standard.lock_expiry,
         shutdown_timeout: standard.shutdown_timeout,
     })

@@ -1,6 +1,6 @@
 //! What can go wrong, one enum per family of calls, and what is known of a send that went wrong.
 use crate::producer::FailedAttempt;
-use protocol::{BatchError, HeaderError, JsonError, RecordError, ResponseCode};
+use protocol::{BatchError, HeaderError, IdError, JsonError, RecordError, ResponseCode};
 use remoting::RemotingError;
 use std::io;
 use std::time::Duration;
@@ -48,6 +48,9 @@ pub enum CallError {
     /// The answer's body is not as it must be.
     #[error("malformed answer body")]
     Json(#[from] JsonError),
+    /// The answer's message id is not as it must be.
+    #[error("malformed message id in answer")]
+    MessageId(#[from] IdError),
     /// The answer's messages are not as they must be.
     #[error("malformed message in answer")]
     Record(#[from] RecordError),
@@ -130,6 +133,12 @@ pub enum InvalidMessage {
     #[error("messages of a batch differ in {what}")]
     MixedBatch {
         /// What differs.
+        what: &'static str,
+    },
+    /// A transaction may not have such a message.
+    #[error("a transaction cannot have {what}")]
+    NotInTransaction {
+        /// What it is.
         what: &'static str,
     },
     /// A batch may not hold such messages.

@@ -5,6 +5,7 @@ use crate::consumer::core::Core;
 use crate::error::{CallError, StartError};
 use crate::name_servers::NameServers;
 use crate::routes::Routes;
+use crate::transaction::TransactionListener;
 use protocol::Command;
 use protocol::body::{HeartbeatData, ProducerData};
 use protocol::message::UniqueKeyMaker;
@@ -51,6 +52,8 @@ struct State {
     name_servers: NameServers,
     routes: Routes,
     producers: BTreeSet<String>,
+    /// Who knows of the transactions of a producer group.
+    transactions: BTreeMap<String, Arc<dyn TransactionListener>>,
     /// Topics that were sent to.
     published: BTreeSet<String>,
     consumers: BTreeMap<String, Weak<Core>>,
@@ -74,6 +77,7 @@ impl ClientInstance {
                 name_servers: NameServers::new(config.name_servers.clone(), draw(&mut entropy)),
                 routes: Routes::default(),
                 producers: BTreeSet::from([INNER_PRODUCER_GROUP.to_owned()]),
+                transactions: BTreeMap::new(),
                 published: BTreeSet::new(),
                 consumers: BTreeMap::new(),
                 beating: BTreeSet::new(),
@@ -166,6 +170,17 @@ impl ClientInstance {
     /// Time since the instance was started: the `now` of the cores.
     pub(crate) fn now(&self) -> Duration {
         self.0.origin.elapsed()
+    }
+
+    /// Does something in the background, until the instance ends.
+    pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        let ended = self.ended().clone();
+        self.0.tasks.spawn(async move {
+            rt::select! {
+                () = ended.cancelled() => {}
+                () = work => {}
+            }
+        });
     }
 
     pub(crate) fn unique_key(&self) -> String {

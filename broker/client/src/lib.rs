@@ -27,6 +27,7 @@
 //! | [`instance`] | one client id: connections, routes, heartbeats, requests that brokers send to clients |
 //! | `calls` | one typed function per request |
 //! | [`producer`] | [`Producer`] |
+//! | [`transaction`] | [`TransactionProducer`] |
 //! | [`consumer`] | [`PushConsumer`] |
 //! | [`admin`] | [`Admin`] |
 //!
@@ -37,7 +38,7 @@
 //! - "No offset stored" and "the question failed" are different answers; a queue never starts from a guess.
 //! - Every wait ends: by its answer, its time-out, or the shutdown of its owner.
 //!
-//! Not here yet, and therefore absent and not half-built: orderly consumption, transactions, pop, lite pull, request-reply,
+//! Not here yet, and therefore absent and not half-built: orderly consumption, pop, lite pull, request-reply,
 //! static topics, namespaces, traces.
 
 pub mod admin;
@@ -59,6 +60,7 @@ mod pull;
 pub mod rebalance;
 mod routes;
 pub mod subscription;
+pub mod transaction;
 mod validate;
 
 pub use admin::Admin;
@@ -69,3 +71,4 @@ pub use instance::ClientInstance;
 pub use producer::{FailedAttempt, Producer, SendOutcome, SendStatus};
 pub use rebalance::Strategy;
 pub use subscription::TagExpression;
+pub use transaction::{TransactionListener, TransactionOutcome, TransactionProducer, TransactionState};

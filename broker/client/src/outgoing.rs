@@ -4,8 +4,12 @@ use crate::error::InvalidMessage;
 use crate::validate;
 use bytes::Bytes;
 use protocol::header::SendMessageRequestV2;
-use protocol::message::{BatchEntry, batch, compression, is_retry_topic, property};
+use protocol::message::{BatchEntry, Properties, batch, compression, is_retry_topic, property};
 use protocol::{Command, Message, MessageQueue, RequestCode, SysFlag};
+
+/// What makes a message come later.
+const LATER: [&str; 4] =
+    [property::DELAY_TIME_LEVEL, property::TIMER_DELAY_SEC, property::TIMER_DELAY_MS, property::TIMER_DELIVER_MS];
 
 /// What goes out.
 #[derive(Clone, Debug)]
@@ -51,6 +55,20 @@ impl Outgoing {
             is_batch: false,
             tries,
         })
+    }
+
+    /// The half of a transaction of this group.
+    pub(crate) fn into_half(mut self, group: &str) -> Result<Outgoing, InvalidMessage> {
+        let mut properties = Properties::parse(&self.properties);
+        if LATER.iter().any(|name| properties.contains(name)) {
+            return Err(InvalidMessage::NotInTransaction { what: "a delayed message" });
+        }
+        properties.insert(property::TRANSACTION_PREPARED, "true");
+        properties.insert(property::PRODUCER_GROUP, group);
+        self.properties = properties.to_text();
+        validate::properties_size(self.properties.len())?;
+        self.sys_flag = SysFlag(self.sys_flag.0 | SysFlag::TRANSACTION_PREPARED);
+        Ok(self)
     }
 
     /// Messages of one topic as one. Batches are never compressed.
@@ -150,13 +168,7 @@ fn check_batch(messages: &[Message]) -> Result<(), InvalidMessage> {
         if wait(message) != wait(first) {
             return Err(InvalidMessage::MixedBatch { what: "waiting for the store" });
         }
-        let delayed = [
-            property::DELAY_TIME_LEVEL,
-            property::TIMER_DELAY_SEC,
-            property::TIMER_DELAY_MS,
-            property::TIMER_DELIVER_MS,
-        ];
-        if delayed.iter().any(|name| message.properties.contains(name)) {
+        if LATER.iter().any(|name| message.properties.contains(name)) {
             return Err(InvalidMessage::NotBatchable { what: "delayed messages" });
         }
         if message.properties.contains(property::TRANSACTION_PREPARED) {

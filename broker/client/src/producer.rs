@@ -85,11 +85,16 @@ impl Producer {
     /// The configuration is wrong, or the group has a producer in this instance already. That brokers or name servers cannot be reached
     /// is no error here.
     pub async fn start(instance: &ClientInstance, config: ProducerConfig) -> Result<Producer, StartError> {
-        validate::producer(&config)?;
-        instance.register_producer(&config.group)?;
-        let producer = Producer { sender: Sender::new(instance, config) };
+        let producer = Producer::join(instance, config)?;
         instance.heartbeat_all().await;
         Ok(producer)
+    }
+
+    /// Joins the group; brokers hear of it with the next heartbeat.
+    pub(crate) fn join(instance: &ClientInstance, config: ProducerConfig) -> Result<Producer, StartError> {
+        validate::producer(&config)?;
+        instance.register_producer(&config.group)?;
+        Ok(Producer { sender: Sender::new(instance, config) })
     }
 
     /// Sends to a queue of the producer's choice; after a failure that another broker may not have, to another.
@@ -142,6 +147,25 @@ impl Producer {
     /// There is no route, or it has no queue to send to.
     pub async fn publish_queues(&self, topic: &str) -> Result<Vec<MessageQueue>, SendError> {
         Ok(self.sender.queues(topic, self.sender.deadline()).await?.to_vec())
+    }
+
+    /// Sends the half of a transaction, as [`send`](Self::send).
+    pub(crate) async fn send_half(&self, message: Message) -> Result<SendOutcome, SendError> {
+        self.sender.with_retries(&self.sender.prepare(message)?.into_half(&self.sender.config.group)?).await
+    }
+
+    /// Asks the master of the queue's broker to do something, and waits for its answer.
+    pub(crate) async fn tell_master_of(&self, queue: &MessageQueue, request: Command) -> Result<(), CallError> {
+        let (client, limit) = (&self.sender.client, self.sender.config.send_timeout);
+        let told = async {
+            let addr = client.master_of(queue).await?;
+            calls::success(&addr, client.call(&addr, request, limit).await?).map(|_| ())
+        };
+        timeout(limit, told).await.unwrap_or(Err(CallError::Deadline { after: limit }))
+    }
+
+    pub(crate) fn group(&self) -> &str {
+        &self.sender.config.group
     }
 
     /// Leaves the group and tells the brokers.

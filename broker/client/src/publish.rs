@@ -74,6 +74,7 @@ pub(crate) fn fate(error: &CallError) -> Fate {
         CallError::Refused { .. }
         | CallError::Header(_)
         | CallError::Json(_)
+        | CallError::MessageId(_)
         | CallError::Record(_)
         | CallError::Batch(_) => Fate::Unknown,
     }

@@ -12,6 +12,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tracing::warn;
 
+/// A body that claims to become longer than this, in bytes, is not decompressed.
+pub(crate) const BODY_BYTES_MAX: usize = 64 << 20;
+
 /// What a broker says to a pull.
 #[derive(Clone, Debug)]
 pub(crate) struct Pulled {
@@ -98,8 +101,6 @@ pub(crate) fn read(addr: &str, answer: &Command) -> Result<Pulled, CallError> {
 
 /// The messages of an answer, with plain bodies.
 fn decode(body: Bytes) -> Result<Vec<StoredMessage>, CallError> {
-    /// A body that claims to be larger than this stays as it is.
-    const BODY_BYTES_MAX: usize = 64 << 20;
     let mut messages = Vec::new();
     for mut message in decode_all(body)? {
         if let Err(error) = message.decompress(BODY_BYTES_MAX) {

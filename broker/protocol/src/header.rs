@@ -44,7 +44,8 @@ pub use pull::{
 pub use rpc::{Empty, RpcFields};
 pub use send::{
     CheckTransactionStateRequest, ConsumerSendMsgBackRequest, EndTransactionRequest, RecallMessageRequest,
-    RecallMessageResponse, SendMessageRequest, SendMessageRequestV2, SendMessageResponse,
+    RecallMessageResponse, ResumeCheckHalfMessageRequest, SendMessageRequest, SendMessageRequestV2,
+    SendMessageResponse,
 };
 pub use sync::{
     ExchangeHaInfo, GetAllSubscriptionGroupRequest, GetAllSubscriptionGroupResponse, GetAllTopicConfigRequest,

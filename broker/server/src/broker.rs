@@ -13,10 +13,12 @@ use crate::replicas::Replicas;
 use crate::stats::Stats;
 use crate::timer_state::TimerState;
 use crate::topics::{SCHEDULE_TOPIC, TopicTable};
+use crate::transaction::halves::Halves;
 use protocol::RequestCode;
 use protocol::body::TopicConfig;
 use protocol::frame::Command;
 use protocol::header::NotifyConsumerIdsChangedRequest;
+use protocol::message::UniqueKeyMaker;
 use remoting::Connection;
 use rt::sync::{CancellationToken, Notify, oneshot};
 use rt::task::TaskGroup;
@@ -63,6 +65,8 @@ pub(crate) struct Broker {
     pub removal_asked: Notify,
     /// Wakes the timer.
     pub timer_arrivals: Notify,
+    /// Cancelled when it is known which halves of transactions are open.
+    pub halves_known: CancellationToken,
     /// Work that a request leaves behind: notices to clients.
     pub background: TaskGroup,
     /// Cancelled when the broker shuts down; held pulls end.
@@ -81,6 +85,7 @@ pub(crate) struct Broker {
     offsets: Mutex<OffsetTable>,
     delays: Mutex<DelayTable>,
     timer: Mutex<TimerState>,
+    halves: Mutex<Halves>,
     consumers: Mutex<ConsumerTable>,
     producers: Mutex<ProducerTable>,
     locks: Mutex<LockTable>,
@@ -131,6 +136,8 @@ impl Broker {
             offsets: Mutex::new(parts.tables.offsets),
             delays: Mutex::new(parts.tables.delays),
             timer: Mutex::default(),
+            halves: Mutex::default(),
+            halves_known: CancellationToken::new(),
             consumers: Mutex::default(),
             producers: Mutex::default(),
             locks: Mutex::new(LockTable::new(parts.config.timing.lock_expiry)),
@@ -225,6 +232,10 @@ impl Broker {
         lock(&self.timer)
     }
 
+    pub fn halves(&self) -> MutexGuard<'_, Halves> {
+        lock(&self.halves)
+    }
+
     pub fn consumers(&self) -> MutexGuard<'_, ConsumerTable> {
         lock(&self.consumers)
     }
@@ -250,6 +261,13 @@ impl Broker {
         use rt::rand::Rng;
         assert!(below > 0);
         lock(&self.random).random_range(0..below)
+    }
+
+    /// A unique key for a message that has none.
+    pub fn unique_key(&self) -> String {
+        let salt = u32::try_from(self.random_below(i32::MAX)).expect("not negative");
+        let counter = u16::try_from(self.random_below(1 << 16)).expect("16 bits");
+        UniqueKeyMaker::new(self.advertised().ip(), 0, salt).make(unix_ms(), counter)
     }
 
     pub fn master(&self) -> Option<String> {

@@ -96,6 +96,10 @@ pub struct ServerConfig {
     pub long_polling: bool,
     /// `recallMessageEnable`: a producer may take back a message that waits for its moment.
     pub recall: bool,
+    /// `rejectTransactionMessage`: half messages are refused.
+    pub reject_transactions: bool,
+    /// `transactionCheckMax`: how often the producer of a half message is asked, 1 at least.
+    pub transaction_checks_max: u32,
     /// `notifyConsumerIdsChangedEnable`: tell a group's members when one joins or leaves.
     pub notify_consumer_change: bool,
     /// Pulls held at a time; one more is answered at once.
@@ -144,6 +148,10 @@ pub struct Timing {
     pub delay_persist_period: Duration,
     /// Pause between two looks at a delay queue whose head is not due.
     pub delay_scan_period: Duration,
+    /// `transactionTimeOut`: how old a half message is before its producer is asked, unless it says how long it wants not to be.
+    pub transaction_timeout: Duration,
+    /// `transactionCheckInterval`: pause between two looks at the half messages.
+    pub transaction_check_period: Duration,
     /// `rocketmq.broker.rebalance.lockMaxLiveTime`: a queue lock not renewed for so long is free.
     pub lock_expiry: Duration,
     /// How long the shutdown waits for each service to end.
@@ -170,6 +178,8 @@ impl Timing {
             recover_timeout: Duration::from_secs(3),
             delay_persist_period: Duration::from_secs(10),
             delay_scan_period: Duration::from_millis(100),
+            transaction_timeout: Duration::from_secs(6),
+            transaction_check_period: Duration::from_secs(30),
             lock_expiry: Duration::from_secs(60),
             shutdown_timeout: Duration::from_secs(10),
         }

@@ -4,7 +4,7 @@ use crate::consumers::Peer;
 use crate::refusal::Refusal;
 use crate::{
     admin, client_requests, group_requests, offset_requests, pull, recall, reply, retention_requests, send, send_back,
-    timer_state, topic_requests,
+    timer_state, topic_requests, transaction,
 };
 use protocol::RequestCode;
 use protocol::frame::Command;
@@ -89,6 +89,8 @@ async fn serve(broker: &Arc<Broker>, call: &Call) -> Result<Command, Refusal> {
         C::SendMessage | C::SendMessageV2 | C::SendBatchMessage => send::send(broker, call, code).await,
         C::RecallMessage => recall::recall(broker, call).await,
         C::ConsumerSendMsgBack => send_back::send_back(broker, call).await,
+        C::EndTransaction => transaction::end::end(broker, call).await,
+        C::ResumeCheckHalfMessage => transaction::end::resume(broker, call).await,
         C::PullMessage | C::LitePullMessage => pull::pull(broker, call).await,
 
         C::QueryConsumerOffset => offset_requests::query(broker, call).await,

@@ -13,7 +13,7 @@ const SYSTEM_GROUPS: &[&str] = &[
     "CID_ONSAPI_PULL",
     "CID_ONSAPI_PERMISSION",
     "CID_ONSAPI_OWNER",
-    "CID_RMQ_SYS_TRANS",
+    crate::transaction::GROUP,
 ];
 /// The prefix of groups that may create themselves even if others may not.
 const SYSTEM_PREFIX: &str = "CID_RMQ_SYS_";

@@ -13,6 +13,7 @@
 //! | `dispatch` | request code to handler; the only `Handler` of the listening sockets |
 //! | `send`, `send_back`, `put`, `delay` | storing: checks, the append and its waits, retries, level delay |
 //! | `timer_send`, `timer`, `timer_state`, `recall` | messages that wait for a moment of their own |
+//! | `transaction` | half messages, their ends, the check of those whose producer does not say |
 //! | `pull`, `hold`, `filter` | reading: checks, long polling, tags |
 //! | `offset_requests`, `offsets` | committed offsets |
 //! | `client_requests`, `consumers`, `producers`, `locks` | who is connected, change notices, queue locks |
@@ -71,6 +72,7 @@ mod timer_send;
 mod timer_state;
 mod topic_requests;
 mod topics;
+mod transaction;
 
 pub use config::{BrokerRole, ClusterConfig, ServerConfig, Timing};
 pub use error::{ServerError, TableError};

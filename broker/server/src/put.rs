@@ -3,7 +3,7 @@ use crate::broker::Broker;
 use crate::delay;
 use crate::refusal::Refusal;
 use crate::reply::PutStatus;
-use crate::timer_send;
+use crate::{timer_send, transaction};
 use protocol::message::{Properties, property};
 use protocol::{PhysicalOffset, StoredMessage, SysFlag};
 use rt::time::Duration;
@@ -74,14 +74,22 @@ pub(crate) async fn put(
     wait: Wait,
 ) -> Result<Stored, Refusal> {
     check(broker, &properties)?;
-    let slot_ms = if delay::level(&properties) > 0 {
-        delay::divert(broker, &mut message, properties);
-        None
-    } else {
-        timer_send::divert(broker, &mut message, properties)?
-    };
+    let slot_ms = divert(broker, &mut message, properties)?;
     let (appended, status) = put_as_is(broker, message, wait).await?;
     Ok(Stored { appended, status, slot_ms })
+}
+
+/// Sends a message that is to come later to where it waits; tells the slot of one with a moment (Unix milliseconds).
+pub(crate) fn divert(
+    broker: &Broker,
+    message: &mut NewMessage,
+    properties: Properties,
+) -> Result<Option<i64>, Refusal> {
+    if delay::level(&properties) > 0 {
+        delay::divert(broker, message, properties);
+        return Ok(None);
+    }
+    timer_send::divert(broker, message, properties)
 }
 
 /// Stores one message without looking at its delay or moment.
@@ -90,15 +98,21 @@ pub(crate) async fn put_as_is(
     message: NewMessage,
     wait: Wait,
 ) -> Result<(Appended, PutStatus), Refusal> {
+    let appended = append(broker, message).await?;
+    let status = durable(broker, appended.end, wait).await?;
+    rt::dawdle!("server.durable_message_told_late", LATE);
+    Ok((appended, status))
+}
+
+/// Stores one message and does not wait: nobody may be told of it before [`durable`] returns.
+pub(crate) async fn append(broker: &Broker, message: NewMessage) -> Result<Appended, Refusal> {
     require_writable(broker)?;
     rt::dawdle!("server.append_late", LATE);
     let bytes = message.body.len();
     let appended = broker.store.append(message).inspect_err(|_| broker.stats.puts_failed.add(1))?;
-    let status = durable(broker, appended.end, wait).await?;
-    rt::dawdle!("server.durable_message_told_late", LATE);
     broker.stats.puts.add(1);
     broker.stats.put_bytes.add(u64::try_from(bytes).expect("a size"));
-    Ok((appended, status))
+    Ok(appended)
 }
 
 /// Stores the messages of a batch, all or none of them.
@@ -119,7 +133,7 @@ pub(crate) async fn put_batch(
 
 /// Refuses what asks for services that are not built, before a byte is stored.
 pub(crate) fn check(broker: &Broker, properties: &Properties) -> Result<(), Refusal> {
-    if properties.get(property::TRANSACTION_PREPARED).is_some_and(|text| text.eq_ignore_ascii_case("true")) {
+    if transaction::is_marked(properties) {
         return Err(Refusal::TransactionForbidden(broker.own_ip()));
     }
     if properties.contains(property::INNER_NUM) {
@@ -128,12 +142,13 @@ pub(crate) fn check(broker: &Broker, properties: &Properties) -> Result<(), Refu
     Ok(())
 }
 
-/// Refuses flags of a send that ask for what is not built.
-pub(crate) fn check_flag(broker: &Broker, sys_flag: i32) -> Result<(), Refusal> {
+/// Refuses flags of a send that ask for what is not built, and what a broker alone may say of a transaction.
+pub(crate) fn check_flag(broker: &Broker, sys_flag: i32, begins_transaction: bool) -> Result<(), Refusal> {
     if sys_flag & (SysFlag::INNER_BATCH | SysFlag::NEED_UNWRAP) != 0 {
         return Err(Refusal::InnerBatch);
     }
-    if sys_flag & TRANSACTION_BITS != 0 {
+    let transaction = sys_flag & TRANSACTION_BITS;
+    if transaction != 0 && !(begins_transaction && transaction == SysFlag::TRANSACTION_PREPARED) {
         return Err(Refusal::TransactionForbidden(broker.own_ip()));
     }
     Ok(())
@@ -144,7 +159,7 @@ fn require_writable(broker: &Broker) -> Result<(), Refusal> {
 }
 
 /// Waits for disk and slaves at the same time. Of two time-outs the slaves' is told, as Apache's broker does.
-async fn durable(broker: &Broker, end: PhysicalOffset, wait: Wait) -> Result<PutStatus, Refusal> {
+pub(crate) async fn durable(broker: &Broker, end: PhysicalOffset, wait: Wait) -> Result<PutStatus, Refusal> {
     if wait == Wait::No {
         return Ok(PutStatus::Ok);
     }

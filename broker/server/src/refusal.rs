@@ -83,6 +83,20 @@ pub(crate) enum Refusal {
     RecallOtherBroker,
     #[error("recall failed, timestamp invalid")]
     RecallMoment,
+    #[error("transactions are ended at the master")]
+    TransactionOnSlave,
+    #[error("Find prepared transaction message failed")]
+    NoHalf,
+    #[error("The producer group wrong")]
+    HalfOfOtherGroup,
+    #[error("The transaction state table offset wrong")]
+    HalfAtOtherOffset,
+    #[error("the producer of the transaction is asked by now, its own end comes too late")]
+    TransactionEndTooLate,
+    #[error("the half message names no queue")]
+    HalfWithoutTarget,
+    #[error("Put message back to RMQ_SYS_TRANS_HALF_TOPIC failed.")]
+    NoHalfToResume,
     #[error("batch request does not support retry group {0}")]
     BatchToRetry(String),
     #[error("batch is damaged")]

@@ -75,8 +75,8 @@ fn refusal_code(refusal: &Refusal) -> Option<ResponseCode> {
         | R::TopicNotReadable(_)
         | R::BroadcastDisabled(_)
         | R::SubscriptionForbidden { .. } => ResponseCode::NoPermission,
-        R::RecallOnSlave => ResponseCode::SlaveNotAvailable,
-        R::RecallHandle | R::RecallOtherTopic | R::RecallOtherBroker | R::RecallMoment => {
+        R::RecallOnSlave | R::TransactionOnSlave => ResponseCode::SlaveNotAvailable,
+        R::RecallHandle | R::RecallOtherTopic | R::RecallOtherBroker | R::RecallMoment | R::TransactionEndTooLate => {
             ResponseCode::IllegalOperation
         }
         R::NoTopic(_) | R::NoTopicConfig(_) | R::OffsetTopic(_) | R::RecallTopic(_) => ResponseCode::TopicNotExist,
@@ -99,6 +99,11 @@ fn refusal_code(refusal: &Refusal) -> Option<ResponseCode> {
         | R::NoMessageAt(_)
         | R::NoMessageToView(_)
         | R::PutFailed(_)
+        | R::NoHalf
+        | R::HalfOfOtherGroup
+        | R::HalfAtOtherOffset
+        | R::HalfWithoutTarget
+        | R::NoHalfToResume
         | R::NoTimer
         | R::FilterType(_)
         | R::Read(_)

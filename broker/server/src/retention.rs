@@ -1,6 +1,6 @@
 //! Removing old messages by the clock, and what holds them back.
 use crate::broker::Broker;
-use crate::{delay, timer};
+use crate::{delay, timer, transaction};
 use protocol::PhysicalOffset;
 use rt::time::sleep;
 use std::sync::Arc;
@@ -48,10 +48,14 @@ impl Retainer for Holders<'_> {
     async fn keep_from(&self, removal: Removal) -> Result<PhysicalOffset, ReadError> {
         let Holders(broker) = self;
         let slaves = if removal == Removal::Expired { broker.replicas.needed_from() } else { None };
-        let [delayed, timed] = match removal {
-            Removal::FullDisk => [None, None],
-            _ => [delay::undelivered_from(broker).await?, timer::waiting_from(broker).await?],
+        let waiting = match removal {
+            Removal::FullDisk => [None, None, None],
+            _ => [
+                delay::undelivered_from(broker).await?,
+                timer::waiting_from(broker).await?,
+                transaction::open_from(broker),
+            ],
         };
-        Ok(slaves.into_iter().chain(delayed).chain(timed).min().unwrap_or(PhysicalOffset(i64::MAX)))
+        Ok(slaves.into_iter().chain(waiting.into_iter().flatten()).min().unwrap_or(PhysicalOffset(i64::MAX)))
     }
 }

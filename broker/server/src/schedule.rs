@@ -1,7 +1,7 @@
 //! Everything a broker does by the clock, in one place. Each task ends with the broker.
 use crate::broker::Broker;
 use crate::consumers::Peer;
-use crate::{delay, registration, retention, slave_sync, timer};
+use crate::{delay, registration, retention, slave_sync, timer, transaction};
 use rt::task::TaskGroup;
 use rt::time::sleep;
 use std::collections::BTreeSet;
@@ -36,6 +36,7 @@ pub(crate) fn start(broker: &Arc<Broker>, tasks: &TaskGroup, registered: bool) {
         if let Some(config) = broker.config.store.timer {
             tasks.spawn(timer::run(Arc::clone(broker), config));
         }
+        tasks.spawn(transaction::check::run(Arc::clone(broker)));
     }
     tasks.spawn(retention::run(Arc::clone(broker)));
 }

@@ -6,11 +6,11 @@ use crate::put::{self, Wait};
 use crate::refusal::Refusal;
 use crate::reply::PutStatus;
 use crate::topics::{self, perm, plain};
-use crate::{recall, timer_send};
+use crate::{recall, timer_send, transaction};
 use protocol::body::TopicConfig;
 use protocol::frame::Command;
 use protocol::header::{SendMessageRequest, SendMessageResponse};
-use protocol::message::{Properties, UniqueKeyMaker, batch, property};
+use protocol::message::{Properties, batch, property};
 use protocol::{QueueOffset, RequestCode};
 use rt::time::unix_ms;
 use store::NewMessage;
@@ -49,12 +49,12 @@ async fn single(
     call: &Call,
     header: SendMessageRequest,
 ) -> Result<(PutStatus, SendMessageResponse), Refusal> {
-    put::check_flag(broker, header.sys_flag)?;
+    let mut properties = own_properties(broker, header.properties.as_deref());
+    put::check_flag(broker, header.sys_flag, transaction::is_marked(&properties))?;
     let topic = check(broker, &header).await?;
     if call.request.body.is_empty() {
         return Err(Refusal::EmptyBody);
     }
-    let mut properties = own_properties(broker, header.properties.as_deref());
     let unique_key = ensure_unique_key(broker, &mut properties);
     let queue_id = choose_queue(broker, &topic, header.queue_id)?;
     let mut message = message(broker, call, &header, &topic, queue_id);
@@ -62,9 +62,14 @@ async fn single(
     if header.topic.starts_with(RETRY_PREFIX) {
         give_up_or_retry(broker, call, &header, &mut message, &mut properties).await?;
     }
-    message.properties = properties.to_text();
     let queue_id = message.queue_id;
     let wait = wait_of(call, &properties);
+    if transaction::begins(&message, &properties) {
+        let (half, status) = transaction::prepare(broker, message, properties, wait).await?;
+        return Ok((status, reply(half.message_id.to_string(), queue_id, half.queue_offset, Some(unique_key))));
+    }
+    properties.remove(property::TRANSACTION_PREPARED);
+    message.properties = properties.to_text();
     let topic = message.topic.clone();
     let put::Stored { appended, status, slot_ms } = put::put(broker, message, properties, wait).await?;
     let recall_handle = slot_ms.and_then(|slot_ms| recall::handle(broker, &topic, slot_ms, &unique_key));
@@ -77,7 +82,7 @@ async fn batch_send(
     call: &Call,
     header: SendMessageRequest,
 ) -> Result<(PutStatus, SendMessageResponse), Refusal> {
-    put::check_flag(broker, header.sys_flag)?;
+    put::check_flag(broker, header.sys_flag, false)?;
     if header.topic.starts_with(RETRY_PREFIX) {
         return Err(Refusal::BatchToRetry(header.topic));
     }
@@ -206,9 +211,7 @@ fn ensure_unique_key(broker: &Broker, properties: &mut Properties) -> String {
     if let Some(key) = properties.unique_key() {
         return key.to_owned();
     }
-    let salt = u32::try_from(broker.random_below(i32::MAX)).expect("not negative");
-    let counter = u16::try_from(broker.random_below(1 << 16)).expect("16 bits");
-    let key = UniqueKeyMaker::new(broker.advertised().ip(), 0, salt).make(unix_ms(), counter);
+    let key = broker.unique_key();
     properties.insert(property::UNIQUE_KEY, key.clone());
     key
 }

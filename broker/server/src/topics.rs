@@ -1,6 +1,7 @@
 //! The topics of a broker: which exist, which are the system's, how a send creates one.
 use crate::config::ClusterConfig;
 use crate::names::{DLQ_PREFIX, RETRY_PREFIX};
+use crate::transaction::{HALF_TOPIC, OP_TOPIC, UNDECIDED_TOPIC};
 use protocol::body::{DataVersion, TopicConfig};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,10 +24,10 @@ const SYSTEM_NAMES: &[&str] = &[
     TEMPLATE_TOPIC,
     SCHEDULE_TOPIC,
     "BenchmarkTest",
-    "RMQ_SYS_TRANS_HALF_TOPIC",
+    HALF_TOPIC,
     "RMQ_SYS_TRACE_TOPIC",
-    "RMQ_SYS_TRANS_OP_HALF_TOPIC",
-    "TRANS_CHECK_MAX_TIME_TOPIC",
+    OP_TOPIC,
+    UNDECIDED_TOPIC,
     "SELF_TEST_TOPIC",
     "OFFSET_MOVED_EVENT",
     "CHECKPOINT_TOPIC",
@@ -36,9 +37,9 @@ const SYSTEM_NAMES: &[&str] = &[
 const NO_CLIENT_SEND: &[&str] = &[
     SCHEDULE_TOPIC,
     store::TIMER_TOPIC,
-    "RMQ_SYS_TRANS_HALF_TOPIC",
-    "RMQ_SYS_TRANS_OP_HALF_TOPIC",
-    "TRANS_CHECK_MAX_TIME_TOPIC",
+    HALF_TOPIC,
+    OP_TOPIC,
+    UNDECIDED_TOPIC,
     "SELF_TEST_TOPIC",
     "OFFSET_MOVED_EVENT",
 ];
@@ -223,8 +224,8 @@ fn system_topics(cluster: &ClusterConfig) -> Vec<TopicConfig> {
         plain(SCHEDULE_TOPIC, levels, perm::READ_WRITE),
         plain(&format!("{}_REPLY_TOPIC", cluster.cluster_name), 1, perm::READ_WRITE),
         plain(&format!("rmq_sys_SYNC_BROKER_MEMBER_{}", cluster.broker_name), 1, perm::INHERIT),
-        plain("RMQ_SYS_TRANS_HALF_TOPIC", 1, perm::READ_WRITE),
-        plain("RMQ_SYS_TRANS_OP_HALF_TOPIC", 1, perm::READ_WRITE),
+        plain(HALF_TOPIC, 1, perm::READ_WRITE),
+        plain(OP_TOPIC, 1, perm::READ_WRITE),
     ];
     if cluster.auto_create_topic {
         topics.push(plain(TEMPLATE_TOPIC, cluster.default_topic_queue_nums, perm::INHERIT | perm::READ_WRITE));

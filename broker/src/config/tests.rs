@@ -159,6 +159,7 @@ fn the_dump_lists_every_setting_in_force() {
     regionId=DefaultRegion
     registerBrokerTimeoutMills=24000
     registerNameServerPeriod=30000
+    rejectTransactionMessage=false
     shortPollingTimeMills=1000
     slaveReadEnable=false
     slaveTimeout=3000
@@ -173,6 +174,9 @@ fn the_dump_lists_every_setting_in_force() {
     timerWheelEnable=true
     traceOn=true
     traceTopicEnable=false
+    transactionCheckInterval=30000
+    transactionCheckMax=15
+    transactionTimeOut=6000
     transientStorePoolEnable=false
     ");
     let name_server = Config::default().dump(Role::NameServer).expect("valid");

@@ -3,6 +3,7 @@ use crate::concurrently;
 use crate::consumer::core::Core;
 use crate::error::StartError;
 use crate::instance::ClientInstance;
+use crate::transaction::TransactionListener;
 use protocol::body::HeartbeatData;
 use protocol::header::UnregisterClientRequest;
 use std::net::SocketAddr;
@@ -17,6 +18,15 @@ impl ClientInstance {
         } else {
             Err(StartError::GroupInUse { group: group.into() })
         }
+    }
+
+    /// Brokers may ask for the transactions of the group from now on.
+    pub(crate) fn listen_to_transactions(&self, group: &str, listener: Arc<dyn TransactionListener>) {
+        self.state().transactions.insert(group.to_owned(), listener);
+    }
+
+    pub(crate) fn transaction_listener(&self, group: &str) -> Option<Arc<dyn TransactionListener>> {
+        self.state().transactions.get(group).cloned()
     }
 
     pub(crate) fn register_consumer(&self, group: &str, core: &Arc<Core>) -> Result<(), StartError> {
@@ -35,7 +45,9 @@ impl ClientInstance {
 
     /// Forgets a producer without telling anyone: its owner was dropped. Brokers see it in the next heartbeat.
     pub(crate) fn forget_producer(&self, group: &str) {
-        self.state().producers.remove(group);
+        let mut state = self.state();
+        state.producers.remove(group);
+        state.transactions.remove(group);
     }
 
     /// Forgets a consumer without telling anyone.

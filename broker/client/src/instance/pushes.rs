@@ -1,5 +1,6 @@
 //! Requests that brokers send to this client.
 use crate::instance::{ClientInstance, Inner};
+use crate::transaction::answer_check;
 use protocol::body::ResetOffsetBody;
 use protocol::header::{NotifyConsumerIdsChangedRequest, ResetOffsetRequest};
 use protocol::{Command, RequestCode, ResponseCode};
@@ -17,7 +18,7 @@ impl Pushes {
         Pushes { client }
     }
 
-    fn serve(&self, request: &Command) -> Option<Command> {
+    fn serve(&self, connection: Connection, request: &Command) -> Option<Command> {
         let client = ClientInstance(self.client.upgrade()?);
         match request.request_code() {
             Some(RequestCode::NotifyConsumerIdsChanged) => {
@@ -26,6 +27,10 @@ impl Pushes {
             }
             Some(RequestCode::ResetConsumerClientOffset) => {
                 reset_offset(&client, request);
+                None
+            }
+            Some(RequestCode::CheckTransactionState) => {
+                answer_check(&client, connection, request);
                 None
             }
             _ => {
@@ -38,9 +43,9 @@ impl Pushes {
 }
 
 impl Handler for Pushes {
-    fn handle(&self, _connection: Connection, request: Command) -> BoxFuture<'static, Option<Command>> {
+    fn handle(&self, connection: Connection, request: Command) -> BoxFuture<'static, Option<Command>> {
         // Nothing here waits, so all of it is done before the future exists.
-        let answer = self.serve(&request);
+        let answer = self.serve(connection, &request);
         Box::pin(async move { answer })
     }
 

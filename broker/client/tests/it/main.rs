@@ -6,3 +6,4 @@ mod consume;
 mod failover;
 mod send;
 mod support;
+mod transactions;

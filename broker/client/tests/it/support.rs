@@ -5,9 +5,9 @@ use client::{
 };
 use protocol::body::{BrokerData, ConsumerListBody, HeartbeatData, QueueData, TopicRouteData};
 use protocol::header::{
-    ConsumerSendMsgBackRequest, GetConsumerListByGroupRequest, GetMaxOffsetRequest, GetRouteInfoRequest,
-    NotifyConsumerIdsChangedRequest, OffsetResponse, PullMessageRequest, PullMessageResponse, PullSysFlag,
-    QueryConsumerOffsetRequest, SendMessageRequest, SendMessageResponse, UnregisterClientRequest,
+    ConsumerSendMsgBackRequest, EndTransactionRequest, GetConsumerListByGroupRequest, GetMaxOffsetRequest,
+    GetRouteInfoRequest, NotifyConsumerIdsChangedRequest, OffsetResponse, PullMessageRequest, PullMessageResponse,
+    PullSysFlag, QueryConsumerOffsetRequest, SendMessageRequest, SendMessageResponse, UnregisterClientRequest,
     UpdateConsumerOffsetRequest,
 };
 use protocol::message::{BatchEntry, RecordVersion, batch, property, retry_topic};
@@ -77,6 +77,7 @@ pub struct State {
     pub suggest: i64,
     pub connections: Vec<Connection>,
     pub groups_seen: BTreeSet<String>,
+    pub ends: Vec<EndTransactionRequest>,
 }
 
 /// One broker.
@@ -188,6 +189,10 @@ impl Broker {
             RequestCode::UpdateConsumerOffset => self.update_offset(request),
             RequestCode::GetMaxOffset => self.max_offset(request),
             RequestCode::ConsumerSendMsgBack => self.send_back(request),
+            RequestCode::EndTransaction => {
+                self.state().ends.push(request.header().unwrap());
+                ok(request)
+            }
             _ => Command::reply(request, ResponseCode::RequestCodeNotSupported),
         }
     }

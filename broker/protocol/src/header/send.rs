@@ -149,6 +149,14 @@ header! {
         transaction_id: Option<String> = "transactionId",
     }
 
+    /// RESUME_CHECK_HALF_MESSAGE (323).
+    ResumeCheckHalfMessageRequest {
+        /// Topic of the message.
+        topic: Option<String> = "topic",
+        /// Offset message id of the half that was given up.
+        msg_id: Option<String> = "msgId",
+    }
+
     /// CHECK_TRANSACTION_STATE (39), broker to producer, oneway.
     CheckTransactionStateRequest {
         /// Topic of the half messages.

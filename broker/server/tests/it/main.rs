@@ -11,3 +11,4 @@ mod sends;
 mod slaves;
 mod support;
 mod timers;
+mod transactions;

@@ -61,14 +61,9 @@ fn what_is_not_built_is_refused_and_nothing_is_stored() {
         let master = lone_master().await;
         let raw = Raw::to(&master.address());
         let code = async |properties: &[(&str, &str)]| raw.send(0, "x", properties).await.response_code().unwrap();
-        assert_eq!(code(&[("TRAN_MSG", "true")]).await, ResponseCode::NoPermission);
         assert_eq!(code(&[("INNER_NUM", "2")]).await, ResponseCode::MessageIllegal);
         assert_eq!(
             raw.call(RequestCode::PopMessage, &Empty {}).await.response_code(),
-            Some(ResponseCode::RequestCodeNotSupported)
-        );
-        assert_eq!(
-            raw.call(RequestCode::EndTransaction, &Empty {}).await.response_code(),
             Some(ResponseCode::RequestCodeNotSupported)
         );
         let mut sql = pull_header(0);

@@ -190,6 +190,8 @@ pub fn config(ip: IpAddr, broker_id: i64, name_servers: &[String]) -> ServerConf
         long_polling: true,
         notify_consumer_change: true,
         recall: true,
+        reject_transactions: false,
+        transaction_checks_max: 15,
         held_pulls_max: 1000,
         remoting_server: remoting::ServerConfig::standard(),
         remoting_client: ClientConfig::standard(),
