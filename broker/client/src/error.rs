@@ -48,6 +48,9 @@ pub enum CallError {
     /// The answer's body is not as it must be.
     #[error("malformed answer body")]
     Json(#[from] JsonError),
+    /// No broker made this handle.
+    #[error("recall handle is not one")]
+    RecallHandle,
     /// The answer's message id is not as it must be.
     #[error("malformed message id in answer")]
     MessageId(#[from] IdError),

@@ -7,8 +7,9 @@ use crate::instance::ClientInstance;
 use crate::outgoing::Outgoing;
 use crate::publish::{self, Avoid, RoundRobin};
 use crate::validate;
-use protocol::header::SendMessageResponse;
-use protocol::{Command, Message, MessageQueue, QueueOffset, ResponseCode};
+use protocol::header::{RecallMessageRequest, RecallMessageResponse, SendMessageResponse};
+use protocol::message::RecallHandle;
+use protocol::{Command, Message, MessageQueue, QueueOffset, RequestCode, ResponseCode};
 use rt::time::timeout;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -53,6 +54,8 @@ pub struct SendOutcome {
     pub queue: MessageQueue,
     /// Its offset there; of a batch that of the first message, the others follow.
     pub queue_offset: QueueOffset,
+    /// By this a message that waits for a moment of its own can be taken back: see [`Producer::recall`]. None of any other.
+    pub recall_handle: Option<String>,
     /// The attempts before the one that was answered. Those of unknown fate may have left further copies.
     pub attempts: Vec<FailedAttempt>,
 }
@@ -141,6 +144,24 @@ impl Producer {
         self.sender.oneway(message).await
     }
 
+    /// Takes back a message that waits for a moment of its own (`DefaultMQProducer.recallMessage`); returns its unique key. One that is
+    /// delivered already stays so, and that is no error.
+    ///
+    /// # Errors
+    /// The handle is none, its broker cannot be reached, or it refuses: it must have `recallMessageEnable`, and the moment must be to come.
+    pub async fn recall(&self, topic: &str, handle: &str) -> Result<String, CallError> {
+        let RecallHandle { broker_name, .. } = RecallHandle::decode(handle).ok_or(CallError::RecallHandle)?;
+        let queue = MessageQueue { topic: topic.to_owned(), broker_name, queue_id: 0 };
+        let header = RecallMessageRequest {
+            producer_group: Some(self.group().to_owned()),
+            topic: topic.to_owned(),
+            recall_handle: handle.to_owned(),
+            broker_name: Some(queue.broker_name.clone()),
+        };
+        let answer = self.ask_master_of(&queue, Command::request(RequestCode::RecallMessage, &header)).await?;
+        Ok(answer.header::<RecallMessageResponse>()?.msg_id)
+    }
+
     /// The queues that messages of the topic may go to now.
     ///
     /// # Errors
@@ -154,14 +175,14 @@ impl Producer {
         self.sender.with_retries(&self.sender.prepare(message)?.into_half(&self.sender.config.group)?).await
     }
 
-    /// Asks the master of the queue's broker to do something, and waits for its answer.
-    pub(crate) async fn tell_master_of(&self, queue: &MessageQueue, request: Command) -> Result<(), CallError> {
+    /// Asks the master of the queue's broker to do something, and waits until it has.
+    pub(crate) async fn ask_master_of(&self, queue: &MessageQueue, request: Command) -> Result<Command, CallError> {
         let (client, limit) = (&self.sender.client, self.sender.config.send_timeout);
-        let told = async {
+        let asked = async {
             let addr = client.master_of(queue).await?;
-            calls::success(&addr, client.call(&addr, request, limit).await?).map(|_| ())
+            calls::success(&addr, client.call(&addr, request, limit).await?)
         };
-        timeout(limit, told).await.unwrap_or(Err(CallError::Deadline { after: limit }))
+        timeout(limit, asked).await.unwrap_or(Err(CallError::Deadline { after: limit }))
     }
 
     pub(crate) fn group(&self) -> &str {
@@ -370,6 +391,7 @@ fn outcome(outgoing: &Outgoing, queue: &MessageQueue, addr: &str, answer: Comman
         offset_message_id: header.msg_id,
         queue: MessageQueue { queue_id: header.queue_id, ..queue.clone() },
         queue_offset: header.queue_offset,
+        recall_handle: header.recall_handle,
         attempts: Vec::new(),
     })
 }

@@ -65,6 +65,7 @@ pub(crate) fn fate(error: &CallError) -> Fate {
         | CallError::NoRoute { .. }
         | CallError::NoBroker { .. }
         | CallError::StaticTopic { .. }
+        | CallError::RecallHandle
         | CallError::Deadline { .. } => Fate::NotStored,
         CallError::Remoting(error) => match error.fate() {
             remoting::Fate::NotSent => Fate::NotStored,

@@ -111,7 +111,8 @@ impl TransactionProducer {
             msg_id: half.message_id.clone(),
             transaction_id: Some(half.message_id.clone()),
         };
-        self.producer.tell_master_of(&half.queue, Command::request(RequestCode::EndTransaction, &header)).await
+        let end = Command::request(RequestCode::EndTransaction, &header);
+        self.producer.ask_master_of(&half.queue, end).await.map(|_| ())
     }
 
     /// Leaves the group and tells the brokers. Who asks from then on asks the others of the group.

@@ -1,6 +1,6 @@
 //! The producer.
 use crate::support::{Broker, Cluster, Mood, NameServer, SECOND, TOPIC, client, producer_config, run};
-use client::{Fate, Producer, ProducerConfig, SendError, SendStatus, StartError};
+use client::{CallError, Fate, Producer, ProducerConfig, SendError, SendStatus, StartError};
 use protocol::message::property;
 use protocol::{Message, MessageQueue, RequestCode, ResponseCode, StoredMessage};
 use std::collections::BTreeSet;
@@ -37,6 +37,23 @@ fn a_stored_message_has_its_place_and_its_key() {
         let stored = StoredMessage::decode(&cluster.broker.state().log[&(TOPIC.into(), 0)][0]).unwrap();
         assert_eq!(stored.properties.get(property::WAIT_STORE_MSG_OK), Some("true"));
         producer.shutdown().await;
+    });
+}
+
+#[test]
+fn a_message_that_waits_for_its_moment_can_be_taken_back() {
+    run(|| async {
+        let cluster = Cluster::start().await;
+        let producer = Producer::start(&cluster.client("p"), producer_config()).await.unwrap();
+        assert_eq!(producer.send(message("at once")).await.unwrap().recall_handle, None);
+        let later = message("later").with_property(property::TIMER_DELAY_SEC, "60");
+        let outcome = producer.send(later).await.unwrap();
+        let handle = outcome.recall_handle.unwrap();
+        assert_eq!(producer.recall(TOPIC, &handle).await.unwrap(), outcome.message_id);
+        assert!(matches!(producer.recall(TOPIC, "x").await, Err(CallError::RecallHandle)));
+        cluster.broker.next_mood(RequestCode::RecallMessage, &[Mood::Refuse(ResponseCode::NoPermission)]);
+        let refused = producer.recall(TOPIC, &handle).await.unwrap_err();
+        assert_eq!(refused.code(), Some(ResponseCode::NoPermission));
     });
 }
 

@@ -7,10 +7,10 @@ use protocol::body::{BrokerData, ConsumerListBody, HeartbeatData, QueueData, Top
 use protocol::header::{
     ConsumerSendMsgBackRequest, EndTransactionRequest, GetConsumerListByGroupRequest, GetMaxOffsetRequest,
     GetRouteInfoRequest, NotifyConsumerIdsChangedRequest, OffsetResponse, PullMessageRequest, PullMessageResponse,
-    PullSysFlag, QueryConsumerOffsetRequest, SendMessageRequest, SendMessageResponse, UnregisterClientRequest,
-    UpdateConsumerOffsetRequest,
+    PullSysFlag, QueryConsumerOffsetRequest, RecallMessageRequest, RecallMessageResponse, SendMessageRequest,
+    SendMessageResponse, UnregisterClientRequest, UpdateConsumerOffsetRequest,
 };
-use protocol::message::{BatchEntry, RecordVersion, batch, property, retry_topic};
+use protocol::message::{BatchEntry, RecallHandle, RecordVersion, batch, property, retry_topic};
 use protocol::{
     Command, MessageId, PhysicalOffset, Properties, QueueOffset, Record, RequestCode, ResponseCode, StoredMessage,
     SysFlag,
@@ -189,6 +189,11 @@ impl Broker {
             RequestCode::UpdateConsumerOffset => self.update_offset(request),
             RequestCode::GetMaxOffset => self.max_offset(request),
             RequestCode::ConsumerSendMsgBack => self.send_back(request),
+            RequestCode::RecallMessage => {
+                let header: RecallMessageRequest = request.header().unwrap();
+                let handle = RecallHandle::decode(&header.recall_handle).unwrap();
+                ok(request).with_header(&RecallMessageResponse { msg_id: handle.unique_key, region: None })
+            }
             RequestCode::EndTransaction => {
                 self.state().ends.push(request.header().unwrap());
                 ok(request)
@@ -267,7 +272,15 @@ impl Broker {
             queue_offset: QueueOffset(placed[0].0),
             transaction_id: None,
             batch_uniq_id: None,
-            recall_handle: None,
+            recall_handle: properties.contains(property::TIMER_DELAY_SEC).then(|| {
+                let handle = RecallHandle {
+                    topic: header.topic.clone(),
+                    broker_name: self.name.to_owned(),
+                    deliver_ms: 5,
+                    unique_key: properties.unique_key().unwrap().to_owned(),
+                };
+                handle.encode()
+            }),
             region: None,
             trace_on: None,
         })
