@@ -219,6 +219,7 @@ fn node(reader: &Reader<'_>, cluster: &ClusterConfig) -> Result<(ServerConfig, b
             .expect("0 to 7"),
         slave_read: reader.flag("slaveReadEnable", false)?,
         recall: reader.flag("recallMessageEnable", false)?,
+        store_replies: reader.flag("storeReplyMessageEnable", true)?,
         reject_transactions: reader.flag("rejectTransactionMessage", false)?,
         transaction_checks_max: u32::try_from(reader.number(
             "transactionCheckMax",

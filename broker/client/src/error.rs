@@ -138,6 +138,12 @@ pub enum InvalidMessage {
         /// What differs.
         what: &'static str,
     },
+    /// It was not sent as a request, so nobody waits for a reply to it.
+    #[error("the message is no request: it has no property {missing}")]
+    NoRequest {
+        /// What it would have to have.
+        missing: &'static str,
+    },
     /// A transaction may not have such a message.
     #[error("a transaction cannot have {what}")]
     NotInTransaction {

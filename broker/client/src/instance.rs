@@ -6,11 +6,11 @@ use crate::error::{CallError, StartError};
 use crate::name_servers::NameServers;
 use crate::routes::Routes;
 use crate::transaction::TransactionListener;
-use protocol::Command;
 use protocol::body::{HeartbeatData, ProducerData};
 use protocol::message::UniqueKeyMaker;
+use protocol::{Command, StoredMessage};
 use rt::rand::{RngCore, Stream};
-use rt::sync::CancellationToken;
+use rt::sync::{CancellationToken, oneshot};
 use rt::task::TaskGroup;
 use rt::time::{Instant, sleep};
 use std::collections::{BTreeMap, BTreeSet};
@@ -54,6 +54,8 @@ struct State {
     producers: BTreeSet<String>,
     /// Who knows of the transactions of a producer group.
     transactions: BTreeMap<String, Arc<dyn TransactionListener>>,
+    /// Calls that wait for the reply to their request, by the request's id.
+    replies: BTreeMap<String, oneshot::Sender<StoredMessage>>,
     /// Topics that were sent to.
     published: BTreeSet<String>,
     consumers: BTreeMap<String, Weak<Core>>,
@@ -78,6 +80,7 @@ impl ClientInstance {
                 routes: Routes::default(),
                 producers: BTreeSet::from([INNER_PRODUCER_GROUP.to_owned()]),
                 transactions: BTreeMap::new(),
+                replies: BTreeMap::new(),
                 published: BTreeSet::new(),
                 consumers: BTreeMap::new(),
                 beating: BTreeSet::new(),
@@ -204,6 +207,15 @@ fn draw(entropy: &mut Stream) -> usize {
 
 /// Requests.
 impl ClientInstance {
+    pub(crate) fn await_reply(&self, id: &str, reply: oneshot::Sender<StoredMessage>) {
+        self.state().replies.insert(id.to_owned(), reply);
+    }
+
+    /// Nobody waits for it any more; tells who did.
+    pub(crate) fn forget_reply(&self, id: &str) -> Option<oneshot::Sender<StoredMessage>> {
+        self.state().replies.remove(id)
+    }
+
     /// Asks and waits for the answer, whatever its code.
     pub(crate) async fn call(&self, addr: &str, request: Command, limit: Duration) -> Result<Command, CallError> {
         Ok(self.0.remoting.request(addr, request, limit).await?)

@@ -27,6 +27,7 @@
 //! | [`instance`] | one client id: connections, routes, heartbeats, requests that brokers send to clients |
 //! | `calls` | one typed function per request |
 //! | [`producer`] | [`Producer`] |
+//! | [`request_reply`] | [`Producer::request`], [`reply_to`] |
 //! | [`transaction`] | [`TransactionProducer`] |
 //! | [`consumer`] | [`PushConsumer`] |
 //! | [`admin`] | [`Admin`] |
@@ -38,7 +39,7 @@
 //! - "No offset stored" and "the question failed" are different answers; a queue never starts from a guess.
 //! - Every wait ends: by its answer, its time-out, or the shutdown of its owner.
 //!
-//! Not here yet, and therefore absent and not half-built: orderly consumption, pop, lite pull, request-reply,
+//! Not here yet, and therefore absent and not half-built: orderly consumption, pop, lite pull,
 //! static topics, namespaces, traces.
 
 pub mod admin;
@@ -58,6 +59,7 @@ pub mod producer;
 mod publish;
 mod pull;
 pub mod rebalance;
+pub mod request_reply;
 mod routes;
 pub mod subscription;
 pub mod transaction;
@@ -70,5 +72,6 @@ pub use error::{CallError, ConfigError, Fate, InvalidMessage, SendError, SendFai
 pub use instance::ClientInstance;
 pub use producer::{FailedAttempt, Producer, SendOutcome, SendStatus};
 pub use rebalance::Strategy;
+pub use request_reply::{RequestError, reply_to};
 pub use subscription::TagExpression;
 pub use transaction::{TransactionListener, TransactionOutcome, TransactionProducer, TransactionState};

@@ -1,6 +1,7 @@
 //! A message or a batch made ready: checked, keyed, compressed; the same for all attempts.
 use crate::config::ProducerConfig;
 use crate::error::InvalidMessage;
+use crate::request_reply::is_reply;
 use crate::validate;
 use bytes::Bytes;
 use protocol::header::SendMessageRequestV2;
@@ -21,7 +22,7 @@ pub(crate) struct Outgoing {
     properties: String,
     flag: i32,
     sys_flag: SysFlag,
-    is_batch: bool,
+    code: RequestCode,
     /// How often the message was tried and may be tried, for the broker to count on: on retry topics only.
     tries: (i32, Option<i32>),
 }
@@ -52,7 +53,11 @@ impl Outgoing {
             properties,
             flag: message.flag,
             sys_flag,
-            is_batch: false,
+            code: if is_reply(&message.properties) {
+                RequestCode::SendReplyMessageV2
+            } else {
+                RequestCode::SendMessageV2
+            },
             tries,
         })
     }
@@ -100,7 +105,7 @@ impl Outgoing {
             properties,
             flag: 0,
             sys_flag: SysFlag(0),
-            is_batch: true,
+            code: RequestCode::SendBatchMessage,
             tries: (0, None),
         })
     }
@@ -128,11 +133,10 @@ impl Outgoing {
             reconsume_times: Some(self.tries.0),
             unit_mode: Some(false),
             max_reconsume_times: self.tries.1,
-            batch: Some(self.is_batch),
+            batch: Some(self.code == RequestCode::SendBatchMessage),
             broker_name: Some(queue.broker_name.clone()),
         };
-        let code = if self.is_batch { RequestCode::SendBatchMessage } else { RequestCode::SendMessageV2 };
-        Command::request(code, &header).with_body(self.body.clone())
+        Command::request(self.code, &header).with_body(self.body.clone())
     }
 }
 

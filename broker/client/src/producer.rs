@@ -185,6 +185,19 @@ impl Producer {
         timeout(limit, asked).await.unwrap_or(Err(CallError::Deadline { after: limit }))
     }
 
+    pub(crate) fn client(&self) -> &ClientInstance {
+        &self.sender.client
+    }
+
+    /// Every broker of the topic knows this client when this returns: one that it has never heard of could hand it nothing.
+    pub(crate) async fn make_known(&self, topic: &str) -> Result<(), SendError> {
+        if self.sender.client.routes(|routes| routes.publish_queues(topic)).is_empty() {
+            self.sender.queues(topic, self.sender.deadline()).await?;
+            self.sender.client.heartbeat_all().await;
+        }
+        Ok(())
+    }
+
     pub(crate) fn group(&self) -> &str {
         &self.sender.config.group
     }

@@ -43,9 +43,9 @@ pub use pull::{
 };
 pub use rpc::{Empty, RpcFields};
 pub use send::{
-    CheckTransactionStateRequest, ConsumerSendMsgBackRequest, EndTransactionRequest, RecallMessageRequest,
-    RecallMessageResponse, ResumeCheckHalfMessageRequest, SendMessageRequest, SendMessageRequestV2,
-    SendMessageResponse,
+    CheckTransactionStateRequest, ConsumerSendMsgBackRequest, EndTransactionRequest, PushReplyMessageRequest,
+    RecallMessageRequest, RecallMessageResponse, ResumeCheckHalfMessageRequest, SendMessageRequest,
+    SendMessageRequestV2, SendMessageResponse,
 };
 pub use sync::{
     ExchangeHaInfo, GetAllSubscriptionGroupRequest, GetAllSubscriptionGroupResponse, GetAllTopicConfigRequest,

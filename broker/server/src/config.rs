@@ -96,6 +96,8 @@ pub struct ServerConfig {
     pub long_polling: bool,
     /// `recallMessageEnable`: a producer may take back a message that waits for its moment.
     pub recall: bool,
+    /// `storeReplyMessageEnable`: replies are kept in the reply topic as well.
+    pub store_replies: bool,
     /// `rejectTransactionMessage`: half messages are refused.
     pub reject_transactions: bool,
     /// `transactionCheckMax`: how often the producer of a half message is asked, 1 at least.

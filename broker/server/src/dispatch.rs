@@ -3,8 +3,8 @@ use crate::broker::Broker;
 use crate::consumers::Peer;
 use crate::refusal::Refusal;
 use crate::{
-    admin, client_requests, group_requests, offset_requests, pull, recall, reply, retention_requests, send, send_back,
-    timer_state, topic_requests, transaction,
+    admin, client_requests, group_requests, offset_requests, pull, recall, reply, reply_message, retention_requests,
+    send, send_back, timer_state, topic_requests, transaction,
 };
 use protocol::RequestCode;
 use protocol::frame::Command;
@@ -87,6 +87,7 @@ async fn serve(broker: &Arc<Broker>, call: &Call) -> Result<Command, Refusal> {
     let Some(code) = call.request.request_code() else { return Err(Refusal::NotSupported(call.request.code)) };
     match code {
         C::SendMessage | C::SendMessageV2 | C::SendBatchMessage => send::send(broker, call, code).await,
+        C::SendReplyMessage | C::SendReplyMessageV2 => reply_message::send_reply(broker, call, code).await,
         C::RecallMessage => recall::recall(broker, call).await,
         C::ConsumerSendMsgBack => send_back::send_back(broker, call).await,
         C::EndTransaction => transaction::end::end(broker, call).await,

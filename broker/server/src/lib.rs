@@ -13,6 +13,7 @@
 //! | `dispatch` | request code to handler; the only `Handler` of the listening sockets |
 //! | `send`, `send_back`, `put`, `delay` | storing: checks, the append and its waits, retries, level delay |
 //! | `timer_send`, `timer`, `timer_state`, `recall` | messages that wait for a moment of their own |
+//! | `reply_message` | replies to who waits for them |
 //! | `transaction` | half messages, their ends, the check of those whose producer does not say |
 //! | `pull`, `hold`, `filter` | reading: checks, long polling, tags |
 //! | `offset_requests`, `offsets` | committed offsets |
@@ -57,6 +58,7 @@ mod regain;
 mod registration;
 mod replicas;
 mod reply;
+mod reply_message;
 mod retention;
 mod retention_requests;
 mod schedule;

@@ -30,6 +30,12 @@ impl ProducerTable {
         gone
     }
 
+    /// The connection by which a client produces; of several the newest.
+    pub fn connection_of(&self, client_id: &str) -> Option<Peer> {
+        let members = self.groups.values().flatten();
+        members.filter(|(_, member)| member.client_id == client_id).map(|(peer, _)| *peer).max()
+    }
+
     pub fn members(&self, group: &str) -> Option<&BTreeMap<Peer, Member>> {
         self.groups.get(group)
     }

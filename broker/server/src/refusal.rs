@@ -97,6 +97,12 @@ pub(crate) enum Refusal {
     HalfWithoutTarget,
     #[error("Put message back to RMQ_SYS_TRANS_HALF_TOPIC failed.")]
     NoHalfToResume,
+    #[error("reply message properties[REPLY_TO_CLIENT] is null")]
+    ReplyToNobody,
+    #[error("push reply message fail, channel of <{0}> not found.")]
+    ReplyClientGone(String),
+    #[error("push reply message to <{0}>fail.")]
+    ReplyNotTaken(String),
     #[error("batch request does not support retry group {0}")]
     BatchToRetry(String),
     #[error("batch is damaged")]

@@ -99,6 +99,9 @@ fn refusal_code(refusal: &Refusal) -> Option<ResponseCode> {
         | R::NoMessageAt(_)
         | R::NoMessageToView(_)
         | R::PutFailed(_)
+        | R::ReplyToNobody
+        | R::ReplyClientGone(_)
+        | R::ReplyNotTaken(_)
         | R::NoHalf
         | R::HalfOfOtherGroup
         | R::HalfAtOtherOffset

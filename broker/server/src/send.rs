@@ -35,13 +35,15 @@ pub(crate) async fn send(broker: &Broker, call: &Call, code: RequestCode) -> Res
         single(broker, call, header).await
     };
     match sent {
-        Ok((status, mut reply)) => {
-            reply.region = Some(broker.cluster.region_id.clone());
-            reply.trace_on = Some(broker.cluster.trace_on);
-            Ok(Command::reply(&call.request, status.code()).with_header(&reply))
-        }
+        Ok((status, reply)) => Ok(answer(broker, call, status, reply)),
         Err(refusal) => Err(refusal),
     }
+}
+
+/// What a producer is told, with what every answer says.
+pub(crate) fn answer(broker: &Broker, call: &Call, status: PutStatus, reply: SendMessageResponse) -> Command {
+    let (region, trace_on) = (Some(broker.cluster.region_id.clone()), Some(broker.cluster.trace_on));
+    Command::reply(&call.request, status.code()).with_header(&SendMessageResponse { region, trace_on, ..reply })
 }
 
 async fn single(
@@ -120,7 +122,12 @@ fn wait_of(call: &Call, properties: &Properties) -> Wait {
     if call.request.is_oneway() { Wait::No } else { Wait::of(properties) }
 }
 
-fn reply(msg_id: String, queue_id: i32, queue_offset: QueueOffset, unique_key: Option<String>) -> SendMessageResponse {
+pub(crate) fn reply(
+    msg_id: String,
+    queue_id: i32,
+    queue_offset: QueueOffset,
+    unique_key: Option<String>,
+) -> SendMessageResponse {
     SendMessageResponse {
         msg_id,
         queue_id,
@@ -134,7 +141,7 @@ fn reply(msg_id: String, queue_id: i32, queue_offset: QueueOffset, unique_key: O
 }
 
 /// The checks before a message is looked at; answers its topic, created if need be and allowed.
-async fn check(broker: &Broker, header: &SendMessageRequest) -> Result<TopicConfig, Refusal> {
+pub(crate) async fn check(broker: &Broker, header: &SendMessageRequest) -> Result<TopicConfig, Refusal> {
     let known = broker.topic(&header.topic);
     if broker.config.permission & perm::WRITE == 0 && known.as_ref().is_some_and(|topic| topic.order) {
         return Err(Refusal::BrokerNotWritable(broker.own_ip()));
@@ -183,7 +190,7 @@ async fn create(broker: &Broker, header: &SendMessageRequest) -> Option<TopicCon
 }
 
 /// The queue asked for, or any.
-fn choose_queue(broker: &Broker, topic: &TopicConfig, asked: i32) -> Result<i32, Refusal> {
+pub(crate) fn choose_queue(broker: &Broker, topic: &TopicConfig, asked: i32) -> Result<i32, Refusal> {
     if asked >= 0 {
         return Ok(asked);
     }
@@ -197,7 +204,7 @@ fn choose_queue(broker: &Broker, topic: &TopicConfig, asked: i32) -> Result<i32,
     Ok(broker.random_below(topic.write_queue_nums))
 }
 
-fn own_properties(broker: &Broker, text: Option<&str>) -> Properties {
+pub(crate) fn own_properties(broker: &Broker, text: Option<&str>) -> Properties {
     let mut properties = Properties::parse(text.unwrap_or(""));
     properties.remove(property::POP_CK);
     properties.insert(property::MSG_REGION, &broker.cluster.region_id);
@@ -207,7 +214,7 @@ fn own_properties(broker: &Broker, text: Option<&str>) -> Properties {
 }
 
 /// Every single message can be found by a key; producers normally make it themselves.
-fn ensure_unique_key(broker: &Broker, properties: &mut Properties) -> String {
+pub(crate) fn ensure_unique_key(broker: &Broker, properties: &mut Properties) -> String {
     if let Some(key) = properties.unique_key() {
         return key.to_owned();
     }
@@ -216,7 +223,7 @@ fn ensure_unique_key(broker: &Broker, properties: &mut Properties) -> String {
     key
 }
 
-fn message(
+pub(crate) fn message(
     broker: &Broker,
     call: &Call,
     header: &SendMessageRequest,

@@ -165,6 +165,7 @@ fn the_dump_lists_every_setting_in_force() {
     slaveTimeout=3000
     storePathCommitLog=
     storePathRootDir=store
+    storeReplyMessageEnable=true
     storeType=default
     syncFlushTimeout=5000
     timerFlushIntervalMs=1000

@@ -1,5 +1,6 @@
 //! Requests that brokers send to this client.
 use crate::instance::{ClientInstance, Inner};
+use crate::request_reply::take_reply;
 use crate::transaction::answer_check;
 use protocol::body::ResetOffsetBody;
 use protocol::header::{NotifyConsumerIdsChangedRequest, ResetOffsetRequest};
@@ -29,6 +30,7 @@ impl Pushes {
                 reset_offset(&client, request);
                 None
             }
+            Some(RequestCode::PushReplyMessageToClient) => Some(take_reply(&client, request)),
             Some(RequestCode::CheckTransactionState) => {
                 answer_check(&client, connection, request);
                 None

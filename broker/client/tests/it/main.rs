@@ -4,6 +4,7 @@
 
 mod consume;
 mod failover;
+mod request_reply;
 mod send;
 mod support;
 mod transactions;

@@ -7,8 +7,8 @@ use protocol::body::{BrokerData, ConsumerListBody, HeartbeatData, QueueData, Top
 use protocol::header::{
     ConsumerSendMsgBackRequest, EndTransactionRequest, GetConsumerListByGroupRequest, GetMaxOffsetRequest,
     GetRouteInfoRequest, NotifyConsumerIdsChangedRequest, OffsetResponse, PullMessageRequest, PullMessageResponse,
-    PullSysFlag, QueryConsumerOffsetRequest, RecallMessageRequest, RecallMessageResponse, SendMessageRequest,
-    SendMessageResponse, UnregisterClientRequest, UpdateConsumerOffsetRequest,
+    PullSysFlag, PushReplyMessageRequest, QueryConsumerOffsetRequest, RecallMessageRequest, RecallMessageResponse,
+    SendMessageRequest, SendMessageResponse, UnregisterClientRequest, UpdateConsumerOffsetRequest,
 };
 use protocol::message::{BatchEntry, RecallHandle, RecordVersion, batch, property, retry_topic};
 use protocol::{
@@ -184,6 +184,7 @@ impl Broker {
             RequestCode::UnregisterClient => self.unregister(request).await,
             RequestCode::GetConsumerListByGroup => self.members(request),
             RequestCode::SendMessageV2 | RequestCode::SendBatchMessage => self.send(request),
+            RequestCode::SendReplyMessageV2 => self.reply(request).await,
             RequestCode::PullMessage => self.pull(request).await,
             RequestCode::QueryConsumerOffset => self.query_offset(request),
             RequestCode::UpdateConsumerOffset => self.update_offset(request),
@@ -281,6 +282,45 @@ impl Broker {
                 };
                 handle.encode()
             }),
+            region: None,
+            trace_on: None,
+        })
+    }
+
+    /// Hands the reply to every client, as a broker does to the one that waits.
+    async fn reply(&self, request: &Command) -> Command {
+        let header = SendMessageRequest::decode_any(request.request_code().unwrap(), &request.ext_fields).unwrap();
+        let push = PushReplyMessageRequest {
+            producer_group: header.producer_group,
+            topic: header.topic,
+            default_topic: header.default_topic,
+            default_topic_queue_nums: header.default_topic_queue_nums,
+            queue_id: header.queue_id,
+            sys_flag: header.sys_flag,
+            born_timestamp: header.born_timestamp,
+            flag: header.flag,
+            properties: header.properties,
+            reconsume_times: header.reconsume_times,
+            unit_mode: header.unit_mode,
+            born_host: "/10.0.0.1:5".to_owned(),
+            store_host: self.addr.to_string(),
+            store_timestamp: 5,
+        };
+        let push = Command::request(RequestCode::PushReplyMessageToClient, &push).with_body(request.body.clone());
+        let connections = self.state().connections.clone();
+        let mut taken = 0;
+        for connection in connections {
+            let answer = connection.request(push.clone(), SECOND).await.unwrap();
+            taken += usize::from(answer.response_code() == Some(ResponseCode::Success));
+        }
+        let code = if taken == 1 { ResponseCode::Success } else { ResponseCode::SystemError };
+        Command::reply(request, code).with_header(&SendMessageResponse {
+            msg_id: "0".to_owned(),
+            queue_id: 0,
+            queue_offset: QueueOffset(0),
+            transaction_id: None,
+            batch_uniq_id: None,
+            recall_handle: None,
             region: None,
             trace_on: None,
         })

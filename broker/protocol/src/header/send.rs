@@ -111,6 +111,38 @@ header! {
         region: Option<String> = "MSG_REGION",
     }
 
+    /// PUSH_REPLY_MESSAGE_TO_CLIENT (326), broker to the client that waits for a reply. The body is the reply's.
+    PushReplyMessageRequest {
+        /// Group of who replies.
+        producer_group: String = "producerGroup",
+        /// Topic of the reply.
+        topic: String = "topic",
+        /// As in the send.
+        default_topic: String = "defaultTopic",
+        /// As in the send.
+        default_topic_queue_nums: i32 = "defaultTopicQueueNums",
+        /// Queue of the reply.
+        queue_id: i32 = "queueId",
+        /// System flag of the reply.
+        sys_flag: i32 = "sysFlag",
+        /// When the reply was made, Unix milliseconds.
+        born_timestamp: i64 = "bornTimestamp",
+        /// The user's flag.
+        flag: i32 = "flag",
+        /// Property string.
+        properties: Option<String> = "properties",
+        /// As in the send.
+        reconsume_times: Option<i32> = "reconsumeTimes",
+        /// As in the send.
+        unit_mode: Option<bool> = "unitMode",
+        /// Address of who replies, `ip:port`.
+        born_host: String = "bornHost",
+        /// Address of the broker, `ip:port`.
+        store_host: String = "storeHost",
+        /// When the broker got the reply, Unix milliseconds.
+        store_timestamp: i64 = "storeTimestamp",
+    }
+
     /// CONSUMER_SEND_MSG_BACK (36): a message could not be consumed, deliver it later or bury it.
     ConsumerSendMsgBackRequest {
         /// Commit log offset of the message.

@@ -6,6 +6,7 @@ mod pulls;
 mod queries;
 mod regain;
 mod registration;
+mod replies;
 mod retention;
 mod sends;
 mod slaves;

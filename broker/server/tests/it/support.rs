@@ -190,6 +190,7 @@ pub fn config(ip: IpAddr, broker_id: i64, name_servers: &[String]) -> ServerConf
         long_polling: true,
         notify_consumer_change: true,
         recall: true,
+        store_replies: true,
         reject_transactions: false,
         transaction_checks_max: 15,
         held_pulls_max: 1000,
