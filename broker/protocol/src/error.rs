@@ -313,3 +313,97 @@ pub enum RegisterBodyError {
         line: String,
     },
 }
+
+/// A text is no filter expression. Places are bytes from its beginning.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FilterError {
+    /// The text is longer than the limit.
+    #[error("filter expression of {bytes} bytes is longer than {limit}")]
+    TooLong {
+        /// Length of the text.
+        bytes: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// Too many operations inside each other.
+    #[error("filter expression is deeper than {limit} at byte {at}")]
+    TooDeep {
+        /// Where.
+        at: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// A character that begins nothing.
+    #[error("filter expression has {found:?} at byte {at}")]
+    Character {
+        /// Where.
+        at: usize,
+        /// The character.
+        found: char,
+    },
+    /// A text without its second quote.
+    #[error("filter expression has a text without an end at byte {at}")]
+    OpenText {
+        /// Where the text begins.
+        at: usize,
+    },
+    /// Another token than the grammar asks for.
+    #[error("filter expression has {found} instead of {expected} at byte {at}")]
+    Token {
+        /// Where.
+        at: usize,
+        /// The token.
+        found: String,
+        /// What should be there.
+        expected: &'static str,
+    },
+    /// A number that no type holds, or a real number that is zero.
+    #[error("filter expression has the number {found}, out of range, at byte {at}")]
+    Number {
+        /// Where.
+        at: usize,
+        /// The number.
+        found: String,
+    },
+    /// Something that is neither true nor false where that is asked for.
+    #[error("filter expression has {found} where true or false is needed, at byte {at}")]
+    NoTruth {
+        /// Where.
+        at: usize,
+        /// The expression.
+        found: String,
+    },
+    /// An operand that its operator cannot take.
+    #[error("filter expression compares {found} by {operator}, at byte {at}")]
+    NotComparable {
+        /// Where the operand is.
+        at: usize,
+        /// The operand.
+        found: String,
+        /// The operator.
+        operator: &'static str,
+    },
+    /// Something else than a property on the left of `IN`.
+    #[error("filter expression has {found} instead of a property before IN, at byte {at}")]
+    NoProperty {
+        /// Where.
+        at: usize,
+        /// The operand.
+        found: String,
+    },
+    /// The ends of a `BETWEEN` are not in order.
+    #[error("filter expression has BETWEEN {low} AND {high}, at byte {at}")]
+    Range {
+        /// Where the low end is.
+        at: usize,
+        /// The low end.
+        low: String,
+        /// The high end.
+        high: String,
+    },
+}
+
+/// A filter expression has no value for a message: a property cannot become what it is compared with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a property cannot become what the filter expression compares it with")]
+pub struct EvaluationError;

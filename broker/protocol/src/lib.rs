@@ -13,6 +13,7 @@
 //! | [`header`] | the [`Header`] trait and one struct per request and response header, a file per family |
 //! | [`body`] | serde types of the JSON bodies, a file per family |
 //! | [`json`] | fastjson's dialect: lenient reader, dialect and strict writers |
+//! | [`filter`] | SQL92 expressions over properties, the bloom filter of consumer groups |
 //! | [`message`] | [`Message`], [`StoredMessage`], records, batches, properties, ids, compression |
 //! | [`offset`] | [`QueueOffset`], [`PhysicalOffset`] |
 //! | [`error`] | one error enum per operation family |
@@ -27,6 +28,7 @@
 pub mod body;
 pub mod code;
 pub mod error;
+pub mod filter;
 pub mod frame;
 pub mod header;
 mod hex;
@@ -38,7 +40,8 @@ mod text_map;
 
 pub use code::{RequestCode, ResponseCode};
 pub use error::{
-    BatchError, CompressionError, FrameError, HeaderError, IdError, JsonError, RecordError, RegisterBodyError,
+    BatchError, CompressionError, EvaluationError, FilterError, FrameError, HeaderError, IdError, JsonError,
+    RecordError, RegisterBodyError,
 };
 pub use frame::{Command, ExtFields, Flag, FrameLimits, Language, Serialization, VERSION, version_name};
 pub use header::Header;

@@ -4,6 +4,7 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests read their fixtures from the real disk")]
 
 mod bodies;
+mod filters;
 mod frames;
 mod golden;
 mod golden_store;
