@@ -4,8 +4,9 @@ use crate::raw::RawConfig;
 use crate::reader::Reader;
 use namesrv::NamesrvConfig;
 use namesrv::config::AnswerConfig;
+use protocol::filter::BloomFilter;
 use replication::{DivergencePolicy, HaMasterConfig, HaSlaveConfig};
-use server::{BrokerRole, ClusterConfig, ServerConfig, Timing};
+use server::{BrokerRole, ClusterConfig, FilterConfig, ServerConfig, Timing};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -26,7 +27,6 @@ const BROKER_NOT_BUILT: &[(&str, &str)] = &[
     ("enableDLegerCommitLog", "false"),
     ("enableLmq", "false"),
     ("enableMultiDispatch", "false"),
-    ("enablePropertyFilter", "false"),
     ("enableRemoteEscape", "false"),
     ("enableRocksDBStore", "false"),
     ("enableSlaveActingMaster", "false"),
@@ -230,6 +230,7 @@ fn node(reader: &Reader<'_>, cluster: &ClusterConfig) -> Result<(ServerConfig, b
         .expect("in range"),
         long_polling: reader.flag("longPollingEnable", true)?,
         notify_consumer_change: reader.flag("notifyConsumerIdsChangedEnable", true)?,
+        filter: filter(reader)?,
         held_pulls_max: usize::try_from(reader.number(
             "hotfireHeldPullsMax",
             100_000,
@@ -242,6 +243,20 @@ fn node(reader: &Reader<'_>, cluster: &ClusterConfig) -> Result<(ServerConfig, b
         timing,
     };
     Ok((node, own.is_some()))
+}
+
+fn filter(reader: &Reader<'_>) -> Result<FilterConfig, ConfigError> {
+    let number = |key, absent, range, expected| {
+        Ok(i32::try_from(reader.number(key, absent, range, expected)?).expect("in range"))
+    };
+    let error_percent = number("maxErrorRateOfBloomFilter", 20, 1..=99, "percent, 1 to 99")?;
+    let entries = number("expectConsumerNumUseFilter", 32, 1..=100_000, "a number of groups, 1 to 100000")?;
+    Ok(FilterConfig {
+        by_properties: reader.flag("enablePropertyFilter", false)?,
+        of_retries: reader.flag("filterSupportRetry", false)?,
+        bloom: BloomFilter::new(error_percent, entries).expect("in range"),
+        keep_dead: reader.millis("filterDataCleanTimeSpan", Duration::from_secs(86_400))?,
+    })
 }
 
 fn as_master(reader: &Reader<'_>, listen: SocketAddr) -> Result<HaMasterConfig, ConfigError> {

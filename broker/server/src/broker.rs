@@ -1,5 +1,6 @@
 //! The state that the handlers of one broker share.
 use crate::config::{BrokerRole, ClusterConfig, ServerConfig};
+use crate::consumer_filters::FilterTable;
 use crate::consumers::{Change, ConsumerTable, Peer};
 use crate::delay::DelayTable;
 use crate::groups::GroupTable;
@@ -44,6 +45,7 @@ pub(crate) struct Files {
     pub offsets: TableFile,
     pub delays: TableFile,
     pub timer_metrics: TableFile,
+    pub filters: TableFile,
 }
 
 /// Everything that requests, arrivals and periodic work share. No lock here is held across a wait.
@@ -87,6 +89,7 @@ pub(crate) struct Broker {
     timer: Mutex<TimerState>,
     halves: Mutex<Halves>,
     consumers: Mutex<ConsumerTable>,
+    filters: Mutex<FilterTable>,
     producers: Mutex<ProducerTable>,
     locks: Mutex<LockTable>,
     held: Mutex<HoldTable<oneshot::Sender<()>>>,
@@ -100,6 +103,7 @@ pub(crate) struct Tables {
     pub groups: GroupTable,
     pub offsets: OffsetTable,
     pub delays: DelayTable,
+    pub filters: FilterTable,
 }
 
 /// What a broker is made of.
@@ -139,6 +143,7 @@ impl Broker {
             halves: Mutex::default(),
             halves_known: CancellationToken::new(),
             consumers: Mutex::default(),
+            filters: Mutex::new(parts.tables.filters),
             producers: Mutex::default(),
             locks: Mutex::new(LockTable::new(parts.config.timing.lock_expiry)),
             held: Mutex::new(HoldTable::new(parts.config.held_pulls_max)),
@@ -238,6 +243,11 @@ impl Broker {
 
     pub fn consumers(&self) -> MutexGuard<'_, ConsumerTable> {
         lock(&self.consumers)
+    }
+
+    /// Taken after the consumers, if both are.
+    pub fn filters(&self) -> MutexGuard<'_, FilterTable> {
+        lock(&self.filters)
     }
 
     pub fn producers(&self) -> MutexGuard<'_, ProducerTable> {
@@ -363,6 +373,25 @@ impl Broker {
         }
     }
 
+    /// Saves the filters of consumer groups, once there are any.
+    pub async fn save_filters(&self) {
+        if self.filters().changes() == 0 {
+            return;
+        }
+        let saved = self.files.filters.save(|| {
+            let mut filters = self.filters();
+            filters.clean(unix_ms(), self.config.filter.keep_dead);
+            (filters.changes(), filters.text())
+        });
+        report("consumer filters", saved.await);
+    }
+
+    /// Filters of groups without members are dead from now on.
+    pub fn end_filters(&self) {
+        let consumers = self.consumers();
+        self.filters().end(unix_ms(), |_, group| consumers.group(group).is_none());
+    }
+
     /// Tells the members of a group that it has changed, so that they share the queues out anew.
     pub fn notify(&self, change: Change) {
         if !self.config.notify_consumer_change {
@@ -397,6 +426,7 @@ impl Broker {
         self.connections().remove(&peer);
         self.producers().disconnected(peer);
         let changes = self.consumers().disconnected(peer);
+        self.end_filters();
         for change in changes {
             self.notify(change);
         }

@@ -2,6 +2,7 @@
 use crate::broker::Broker;
 use crate::consumers::{Joining, Member};
 use crate::dispatch::Call;
+use crate::filter::expression;
 use crate::refusal::Refusal;
 use crate::topics::{perm, plain, retry_topic};
 use protocol::body::{
@@ -13,6 +14,7 @@ use protocol::header::{
     ConsumerConnectionRequest, GetConsumerListByGroupRequest, HeartbeatResponse, ProducerConnectionRequest,
     UnregisterClientRequest,
 };
+use rt::time::unix_ms;
 
 /// Most groups one heartbeat may name: a hostile client must not fill the tables with one request.
 const GROUPS_MAX: usize = 4096;
@@ -62,7 +64,14 @@ async fn join(broker: &Broker, call: &Call, member: Member, consumer: ConsumerDa
         consume_from: consumer.consume_from_where,
         subscriptions: (!without_subscriptions).then_some(consumer.subscription_data_set),
     };
-    let change = broker.consumers().join(call.peer(), member, joining);
+    let change = {
+        let mut consumers = broker.consumers();
+        // Before the group is seen to have such a subscription: a pull in between would miss its filter.
+        if let Some(subscriptions) = &joining.subscriptions {
+            broker.filters().register(&joining.group, subscriptions, unix_ms());
+        }
+        consumers.join(call.peer(), member, joining)
+    };
     if let Some(change) = change.filter(|_| group.notify_consumer_ids_changed_enable) {
         broker.notify(change);
     }
@@ -76,6 +85,7 @@ pub(crate) fn unregister(broker: &Broker, call: &Call) -> Result<Command, Refusa
     }
     if let Some(group) = header.consumer_group {
         let change = broker.consumers().leave(call.peer(), &group);
+        broker.end_filters();
         if let Some(change) = change {
             broker.notify(change);
         }
@@ -84,13 +94,16 @@ pub(crate) fn unregister(broker: &Broker, call: &Call) -> Result<Command, Refusa
 }
 
 /// CHECK_CLIENT_CONFIG: whether this broker can filter as the client wants.
-pub(crate) fn check_config(call: &Call) -> Result<Command, Refusal> {
+pub(crate) fn check_config(broker: &Broker, call: &Call) -> Result<Command, Refusal> {
     let body: CheckClientRequestBody = call.body()?;
-    if body.subscription_data.is_tag_type() {
-        Ok(call.ok())
-    } else {
-        Err(Refusal::FilterType(body.subscription_data.expression_type))
+    let subscription = body.subscription_data;
+    if !subscription.is_tag_type() {
+        if !broker.config.filter.by_properties {
+            return Err(Refusal::FilterType(subscription.expression_type));
+        }
+        expression(&subscription).map_err(Refusal::FilterText)?;
     }
+    Ok(call.ok())
 }
 
 /// GET_CONSUMER_LIST_BY_GROUP: the client ids among which a group's queues are shared out.

@@ -1,5 +1,6 @@
 //! Settings of a broker, typed and complete. Nothing has a default here: whoever builds one decides (the `broker` package by
 //! RocketMQ's keys, a test by hand).
+use protocol::filter::BloomFilter;
 use replication::{HaMasterConfig, HaSlaveConfig};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -104,6 +105,8 @@ pub struct ServerConfig {
     pub transaction_checks_max: u32,
     /// `notifyConsumerIdsChangedEnable`: tell a group's members when one joins or leaves.
     pub notify_consumer_change: bool,
+    /// Filters over properties.
+    pub filter: FilterConfig,
     /// Pulls held at a time; one more is answered at once.
     pub held_pulls_max: usize,
     /// Limits of the listening sockets.
@@ -112,6 +115,20 @@ pub struct ServerConfig {
     pub remoting_client: remoting::ClientConfig,
     /// Periods and time-outs.
     pub timing: Timing,
+}
+
+/// Filters over properties.
+#[derive(Clone, Copy, Debug)]
+pub struct FilterConfig {
+    /// `enablePropertyFilter`: consumers may subscribe by an SQL92 expression.
+    pub by_properties: bool,
+    /// `filterSupportRetry`: if a group subscribes to its retry topic by an expression, each message is judged by the expression for the
+    /// topic that it was sent to.
+    pub of_retries: bool,
+    /// `maxErrorRateOfBloomFilter`, `expectConsumerNumUseFilter`: the bits that each filter gets.
+    pub bloom: BloomFilter,
+    /// `filterDataCleanTimeSpan`: how long the filter of a group without consumers is kept.
+    pub keep_dead: Duration,
 }
 
 /// Every period and time-out of a broker.

@@ -108,7 +108,7 @@ async fn serve(broker: &Arc<Broker>, call: &Call) -> Result<Command, Refusal> {
 
         C::HeartBeat => client_requests::heartbeat(broker, call).await,
         C::UnregisterClient => client_requests::unregister(broker, call),
-        C::CheckClientConfig => client_requests::check_config(call),
+        C::CheckClientConfig => client_requests::check_config(broker, call),
         C::GetConsumerListByGroup => client_requests::consumer_list(broker, call),
         C::LockBatchMq => client_requests::lock(broker, call),
         C::UnlockBatchMq => client_requests::unlock(broker, call),

@@ -1,6 +1,10 @@
-//! Tag subscriptions: the only kind of filter the broker applies itself so far.
-use protocol::message::tags_code;
-use std::collections::BTreeSet;
+//! Which messages a reader wants: by tags, or by an expression over properties.
+use protocol::body::SubscriptionData;
+use protocol::filter::Expression;
+use protocol::message::{property, tags_code};
+use protocol::{Properties, message};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use thiserror::Error;
 
 /// Why a subscription text cannot be used.
@@ -10,6 +14,62 @@ pub(crate) enum FilterError {
     NoTag(String),
     #[error("expression type {0:?} is not supported")]
     TypeNotSupported(String),
+    #[error(transparent)]
+    Expression(#[from] protocol::FilterError),
+}
+
+/// What one pull wants.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Filter {
+    /// Looked at in the queue's entries.
+    Tags(TagFilter),
+    /// Looked at in the records.
+    Properties(PropertyFilter),
+}
+
+/// A filter over the properties of a message.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum PropertyFilter {
+    /// Every message by one expression (`ExpressionMessageFilter`).
+    Expression(Arc<Expression>),
+    /// Of a group's retry topic: each by the expression for the topic it was sent to (`ExpressionForRetryMessageFilter`).
+    ByRetriedTopic(BTreeMap<String, Arc<Expression>>),
+}
+
+impl Filter {
+    /// What of it can be seen in the queue's entries.
+    pub fn tags(&self) -> TagFilter {
+        match self {
+            Filter::Tags(tags) => tags.clone(),
+            Filter::Properties(_) => TagFilter::All,
+        }
+    }
+}
+
+impl PropertyFilter {
+    /// A message whose topic has no expression is wanted.
+    pub fn wants(&self, properties: &Properties) -> bool {
+        match self {
+            PropertyFilter::Expression(expression) => expression.matches(properties),
+            PropertyFilter::ByRetriedTopic(expressions) => properties
+                .get(property::RETRY_TOPIC)
+                .and_then(|topic| expressions.get(topic))
+                .is_none_or(|expression| expression.matches(properties)),
+        }
+    }
+
+    /// Whether a stored message is wanted.
+    pub fn wants_record(&self, record: &[u8]) -> bool {
+        message::RecordView::parse(record).is_ok_and(|record| self.wants(&Properties::parse_bytes(record.properties())))
+    }
+}
+
+/// The expression of a subscription that is not by tags.
+pub(crate) fn expression(subscription: &SubscriptionData) -> Result<Expression, FilterError> {
+    if subscription.expression_type != SubscriptionData::SQL {
+        return Err(FilterError::TypeNotSupported(subscription.expression_type.clone()));
+    }
+    Ok(Expression::parse(&subscription.sub_string)?)
 }
 
 /// Which tags codes a reader wants. Codes are Java hash codes: a collision lets a wrong tag through, and the client checks the text again.
@@ -34,14 +94,6 @@ impl TagFilter {
         ))
     }
 
-    /// The filter of a subscription with its type; a missing type means tags.
-    pub fn of(expression_type: Option<&str>, expression: &str) -> Result<TagFilter, FilterError> {
-        match expression_type {
-            None | Some("" | "TAG") => TagFilter::parse(expression),
-            Some(other) => Err(FilterError::TypeNotSupported(other.to_owned())),
-        }
-    }
-
     pub fn passes(&self, code: i64) -> bool {
         match self {
             TagFilter::All => true,
@@ -60,8 +112,12 @@ impl TagFilter {
 
 #[cfg(test)]
 mod tests {
-    use super::{FilterError, TagFilter};
+    use super::{FilterError, PropertyFilter, TagFilter, expression};
+    use protocol::body::SubscriptionData;
+    use protocol::filter::Expression;
     use protocol::message::tags_code;
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
 
     #[test]
     fn tag_expressions() {
@@ -74,8 +130,30 @@ mod tests {
         check("a||", codes(&["a"]));
         check(" ", codes(&[]));
         check("||", Err(FilterError::NoTag("||".to_owned())));
-        assert_eq!(TagFilter::of(Some("SQL92"), "a > 1"), Err(FilterError::TypeNotSupported("SQL92".to_owned())));
-        assert_eq!(TagFilter::of(None, "*"), Ok(TagFilter::All));
+    }
+
+    #[test]
+    fn only_sql_is_understood() {
+        let mut subscription = SubscriptionData::by_sql("T", "a > 1", 1);
+        assert!(expression(&subscription).is_ok());
+        subscription.sub_string.clear();
+        assert!(matches!(expression(&subscription), Err(FilterError::Expression(_))));
+        subscription.expression_type = "XPATH".to_owned();
+        assert_eq!(expression(&subscription), Err(FilterError::TypeNotSupported("XPATH".to_owned())));
+    }
+
+    #[test]
+    fn a_message_that_comes_again_is_judged_by_the_filter_of_its_first_topic() {
+        let wanted = Arc::new(Expression::parse("a = 'x'").expect("valid"));
+        let filter = PropertyFilter::ByRetriedTopic(BTreeMap::from([("T".to_owned(), wanted)]));
+        let check = |properties: &[(&str, &str)], expected| {
+            assert_eq!(filter.wants(&properties.iter().copied().collect()), expected, "{properties:?}");
+        };
+        check(&[("RETRY_TOPIC", "T"), ("a", "x")], true);
+        check(&[("RETRY_TOPIC", "T"), ("a", "y")], false);
+        check(&[("RETRY_TOPIC", "T")], false);
+        check(&[("RETRY_TOPIC", "U"), ("a", "y")], true);
+        check(&[("a", "y")], true);
     }
 
     #[test]

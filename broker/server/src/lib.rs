@@ -15,9 +15,9 @@
 //! | `timer_send`, `timer`, `timer_state`, `recall` | messages that wait for a moment of their own |
 //! | `reply_message` | replies to who waits for them |
 //! | `transaction` | half messages, their ends, the check of those whose producer does not say |
-//! | `pull`, `hold`, `filter` | reading: checks, long polling, tags |
+//! | `pull`, `hold`, `filter`, `property_read` | reading: checks, long polling, tags, properties |
 //! | `offset_requests`, `offsets` | committed offsets |
-//! | `client_requests`, `consumers`, `producers`, `locks` | who is connected, change notices, queue locks |
+//! | `client_requests`, `consumers`, `consumer_filters`, `producers`, `locks` | who is connected, what they filter by, change notices, queue locks |
 //! | `topic_requests`, `topics`, `group_requests`, `groups` | topics and subscription groups |
 //! | `admin` | what mqadmin asks for |
 //! | `registration`, `slave_sync` | talking to name servers, and to the master |
@@ -36,6 +36,7 @@ mod admin;
 mod broker;
 mod client_requests;
 mod config;
+mod consumer_filters;
 mod consumers;
 mod delay;
 mod dispatch;
@@ -50,6 +51,7 @@ mod offset_requests;
 mod offsets;
 mod persist;
 mod producers;
+mod property_read;
 mod pull;
 mod put;
 mod recall;
@@ -76,6 +78,6 @@ mod topic_requests;
 mod topics;
 mod transaction;
 
-pub use config::{BrokerRole, ClusterConfig, ServerConfig, Timing};
+pub use config::{BrokerRole, ClusterConfig, FilterConfig, ServerConfig, Timing};
 pub use error::{ServerError, TableError};
 pub use server::BrokerServer;

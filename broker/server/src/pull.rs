@@ -1,21 +1,25 @@
 //! PULL_MESSAGE: checks, the commit it may carry, reading, and waiting for a message (long polling).
 use crate::broker::Broker;
 use crate::dispatch::Call;
-use crate::filter::TagFilter;
+use crate::filter::{Filter, PropertyFilter, TagFilter, expression};
 use crate::hold::{QueueKey, WaiterId};
+use crate::names::RETRY_PREFIX;
 use crate::offset_requests::{bounds, commit};
 use crate::offsets::CommitSource;
+use crate::property_read::read;
 use crate::refusal::Refusal;
 use crate::reply::{pull_code, status_name};
 use crate::topics::perm;
 use bytes::Bytes;
 use protocol::body::{MessageModel, SubscriptionData, SubscriptionGroupConfig};
+use protocol::filter::Expression;
 use protocol::frame::Command;
 use protocol::header::{PullMessageRequest, PullMessageResponse, PullSysFlag};
 use protocol::{QueueOffset, ResponseCode};
 use rt::sync::oneshot;
 use rt::time::{Instant, sleep_until};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 use store::{GetRequest, GetStatus};
 
@@ -28,7 +32,7 @@ const BYTES_MAX: u32 = 8 * 1024 * 1024;
 struct Pull {
     header: PullMessageRequest,
     group: SubscriptionGroupConfig,
-    filter: TagFilter,
+    filter: Filter,
 }
 
 /// What one look into the store says.
@@ -43,6 +47,8 @@ struct Look {
     messages: usize,
     /// Nothing for this reader now, and more may come: hold it if it may be held.
     waits: bool,
+    /// Messages up to the queue's end, and by their properties none for this reader: one that is held already goes on waiting.
+    passed_over: bool,
 }
 
 /// Serves a pull: answers at once, or when a message comes, or at the deadline.
@@ -55,7 +61,7 @@ pub(crate) async fn pull(broker: &Broker, call: &Call) -> Result<Command, Refusa
     }
     commit_flag(broker, header);
     let flags = PullSysFlag(header.sys_flag);
-    let mut look = look(broker, &pull).await?;
+    let mut look = look(broker, &pull, header.queue_offset).await?;
     if look.waits && flags.may_suspend() && !rt::buggify!("server.pull_not_held") {
         look = hold(broker, &pull, look).await?;
     }
@@ -71,7 +77,8 @@ fn commit_flag(broker: &Broker, header: &PullMessageRequest) {
 }
 
 /// Waits until the store has something for this pull, the deadline passes, or the broker closes; then looks a last time. A
-/// connection that ends drops this future.
+/// connection that ends drops this future. Messages that are not wanted by their properties wake it, are passed over, and it waits
+/// behind them: their properties are read here and not by the store's dispatch, which everybody waits for.
 async fn hold(broker: &Broker, pull: &Pull, first: Look) -> Result<Look, Refusal> {
     let header = &pull.header;
     let asked = Duration::from_millis(u64::try_from(header.suspend_timeout_millis).unwrap_or(0));
@@ -85,7 +92,8 @@ async fn hold(broker: &Broker, pull: &Pull, first: Look) -> Result<Look, Refusal
     let mut last = first;
     loop {
         let (wake, woken) = oneshot::channel();
-        let Some(waiter) = Waiter::register(broker, pull, wake) else {
+        let from = if last.passed_over { last.next } else { header.queue_offset };
+        let Some(waiter) = Waiter::register(broker, pull, from, wake) else {
             rt::probe!("server.hold.full");
             return Ok(last);
         };
@@ -99,8 +107,12 @@ async fn hold(broker: &Broker, pull: &Pull, first: Look) -> Result<Look, Refusal
             }
         }
         drop(waiter);
-        last = look(broker, pull).await?;
-        if !last.waits || Instant::now() >= deadline {
+        let found = look(broker, pull, from).await?;
+        // What was passed over before is still what there is to say.
+        if !(last.passed_over && found.waits) {
+            last = found;
+        }
+        if !(last.waits || last.passed_over) || Instant::now() >= deadline {
             return Ok(last);
         }
     }
@@ -114,9 +126,9 @@ struct Waiter<'a> {
 }
 
 impl<'a> Waiter<'a> {
-    fn register(broker: &'a Broker, pull: &Pull, wake: oneshot::Sender<()>) -> Option<Waiter<'a>> {
+    fn register(broker: &'a Broker, pull: &Pull, from: QueueOffset, wake: oneshot::Sender<()>) -> Option<Waiter<'a>> {
         let key = QueueKey { topic: pull.header.topic.clone(), queue_id: pull.header.queue_id };
-        let id = broker.held().hold(key.clone(), pull.header.queue_offset, pull.filter.clone(), wake).ok()?;
+        let id = broker.held().hold(key.clone(), from, pull.filter.tags(), wake).ok()?;
         Some(Waiter { broker, key, id })
     }
 }
@@ -166,17 +178,19 @@ fn of_replicated_queue(broker: &Broker, header: &PullMessageRequest) -> Option<(
 }
 
 /// What the reader wants: by the request's own expression if it carries one, else by its group's heartbeat.
-fn filter(broker: &Broker, header: &PullMessageRequest, group: &SubscriptionGroupConfig) -> Result<TagFilter, Refusal> {
-    let mut consumers = broker.consumers();
+fn filter(broker: &Broker, header: &PullMessageRequest, group: &SubscriptionGroupConfig) -> Result<Filter, Refusal> {
     if PullSysFlag(header.sys_flag).has_subscription() {
-        let expression = header.subscription.as_deref().unwrap_or("*");
-        let filter = checked(header.expression_type.as_deref(), expression)?;
-        consumers.note_pull(
-            &header.consumer_group,
-            SubscriptionData::by_tags(header.topic.clone(), expression, header.sub_version),
-        );
+        let subscription = own_subscription(header);
+        let filter = if subscription.is_tag_type() {
+            Filter::Tags(TagFilter::parse(header.subscription.as_deref().unwrap_or("*"))?)
+        } else {
+            allow_properties(broker, &subscription)?;
+            by_properties(broker, header, Arc::new(expression(&subscription)?))
+        };
+        broker.consumers().note_pull(&header.consumer_group, subscription);
         return Ok(filter);
     }
+    let consumers = broker.consumers();
     let live = consumers.group(&header.consumer_group).ok_or(Refusal::NoGroupInfo)?;
     if !group.consume_broadcast_enable && live.message_model == MessageModel::Broadcasting {
         return Err(Refusal::BroadcastDisabled(header.consumer_group.clone()));
@@ -191,28 +205,69 @@ fn filter(broker: &Broker, header: &PullMessageRequest, group: &SubscriptionGrou
     if subscription.sub_version < header.sub_version {
         return Err(Refusal::OldSubscription);
     }
-    checked(Some(&subscription.expression_type), &subscription.sub_string)
+    if subscription.class_filter_mode {
+        return Err(Refusal::FilterType("class".to_owned()));
+    }
+    if subscription.is_tag_type() {
+        return Ok(Filter::Tags(TagFilter::parse(&subscription.sub_string)?));
+    }
+    allow_properties(broker, subscription)?;
+    let told = {
+        let filters = broker.filters();
+        let filter = filters.get(&header.topic, &header.consumer_group).ok_or(Refusal::NoFilterData)?;
+        if filter.version < header.sub_version {
+            return Err(Refusal::OldFilterData);
+        }
+        Arc::clone(&filter.expression)
+    };
+    Ok(by_properties(broker, header, told))
 }
 
-fn checked(expression_type: Option<&str>, expression: &str) -> Result<TagFilter, Refusal> {
-    TagFilter::of(expression_type, expression).map_err(|error| match error {
-        crate::filter::FilterError::TypeNotSupported(name) => Refusal::FilterType(name),
-        damaged @ crate::filter::FilterError::NoTag(_) => Refusal::Filter(damaged),
+/// The subscription that a pull carries.
+fn own_subscription(header: &PullMessageRequest) -> SubscriptionData {
+    let (topic, version) = (header.topic.clone(), header.sub_version);
+    match header.expression_type.as_deref() {
+        None | Some("" | "TAG") => {
+            SubscriptionData::by_tags(topic, header.subscription.as_deref().unwrap_or("*"), version)
+        }
+        Some(other) => SubscriptionData {
+            expression_type: other.to_owned(),
+            ..SubscriptionData::by_sql(topic, header.subscription.clone().unwrap_or_default(), version)
+        },
+    }
+}
+
+fn allow_properties(broker: &Broker, subscription: &SubscriptionData) -> Result<(), Refusal> {
+    if broker.config.filter.by_properties {
+        Ok(())
+    } else {
+        Err(Refusal::FilterType(subscription.expression_type.clone()))
+    }
+}
+
+fn by_properties(broker: &Broker, header: &PullMessageRequest, expression: Arc<Expression>) -> Filter {
+    let retried_group = header.topic.strip_prefix(RETRY_PREFIX).filter(|_| broker.config.filter.of_retries);
+    Filter::Properties(match retried_group {
+        Some(group) => PropertyFilter::ByRetriedTopic(broker.filters().of_group(group)),
+        None => PropertyFilter::Expression(expression),
     })
 }
 
-async fn look(broker: &Broker, pull: &Pull) -> Result<Look, Refusal> {
+/// Looks into the store from an offset on.
+async fn look(broker: &Broker, pull: &Pull, asked: QueueOffset) -> Result<Look, Refusal> {
     let header = &pull.header;
-    let asked = header.queue_offset;
     let request = GetRequest {
         topic: header.topic.clone(),
         queue_id: header.queue_id,
         from: asked,
         max_messages: u32::try_from(header.max_msg_nums.clamp(1, MESSAGES_MAX)).expect("positive"),
         max_bytes: BYTES_MAX,
-        tags: store_filter(&pull.filter),
+        tags: store_filter(&pull.filter.tags()),
     };
-    let outcome = broker.store.get(request).await?;
+    let outcome = match &pull.filter {
+        Filter::Tags(_) => broker.store.get(request).await?,
+        Filter::Properties(filter) => read(&broker.store, &broker.config.store, request, filter).await?,
+    };
     broker.stats.gets.add(1);
     let mut look = Look {
         code: pull_code(outcome.status, asked),
@@ -224,6 +279,9 @@ async fn look(broker: &Broker, pull: &Pull) -> Result<Look, Refusal> {
         body: Bytes::new(),
         messages: outcome.records.len(),
         waits: false,
+        passed_over: outcome.status == GetStatus::NoMatchedMessage
+            && outcome.next == outcome.max
+            && matches!(pull.filter, Filter::Properties(_)),
     };
     look.waits = look.code == ResponseCode::PullNotFound && look.next == asked;
     if outcome.status == GetStatus::Found {
@@ -269,6 +327,7 @@ fn reset_look(broker: &Broker, header: &PullMessageRequest, offset: i64) -> Look
         body: Bytes::new(),
         messages: 0,
         waits: false,
+        passed_over: false,
     }
 }
 

@@ -136,6 +136,12 @@ pub(crate) enum Refusal {
     Filter(#[from] FilterError),
     #[error("The broker does not support consumer to filter message by {0}")]
     FilterType(String),
+    #[error("{0}")]
+    FilterText(FilterError),
+    #[error("The broker's consumer filter data is not exist!Your expression may be wrong!")]
+    NoFilterData,
+    #[error("the consumer's consumer filter data not latest")]
+    OldFilterData,
     #[error("the consumer's group info not exist\n{FAQ}")]
     NoGroupInfo,
     #[error("the consumer's subscription not exist\n{FAQ}")]

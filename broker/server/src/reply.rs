@@ -88,7 +88,9 @@ fn refusal_code(refusal: &Refusal) -> Option<ResponseCode> {
         | R::Properties
         | R::EmptyBody
         | R::TimerIllegal { .. } => ResponseCode::MessageIllegal,
-        R::Filter(_) => ResponseCode::SubscriptionParseFailed,
+        R::Filter(_) | R::FilterText(_) => ResponseCode::SubscriptionParseFailed,
+        R::NoFilterData => ResponseCode::FilterDataNotExist,
+        R::OldFilterData => ResponseCode::FilterDataNotLatest,
         R::NoGroupInfo | R::NoSubscription => ResponseCode::SubscriptionNotExist,
         R::OldSubscription => ResponseCode::SubscriptionNotLatest,
         R::NoOffsetNoZero | R::NoOffset | R::NoMessageOfKey => ResponseCode::QueryNotFound,

@@ -22,6 +22,7 @@ pub(crate) fn start(broker: &Arc<Broker>, tasks: &TaskGroup, registered: bool) {
         // A save that failed when the table changed is made up for here.
         broker.save_topics().await;
         broker.save_groups().await;
+        broker.save_filters().await;
     });
     every(broker, tasks, timing.client_scan_period, |broker| async move { expire_clients(&broker) });
     if broker.is_slave() {
@@ -84,6 +85,7 @@ fn expire_clients(broker: &Broker) {
     let (now, expiry) = (broker.now(), broker.config.timing.client_expiry);
     let (changes, mut silent) = broker.consumers().expire(now, expiry);
     silent.extend(broker.producers().expire(now, expiry));
+    broker.end_filters();
     for change in changes {
         broker.notify(change);
     }

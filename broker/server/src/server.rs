@@ -1,6 +1,7 @@
 //! The life of a broker: what starts before what, and what ends before what.
 use crate::broker::{Broker, Files, Parts, Tables, WakeHeld};
 use crate::config::{ClusterConfig, ServerConfig};
+use crate::consumer_filters::{FilterTable, FilterTableText};
 use crate::delay::{DelayTable, DelayTableText};
 use crate::dispatch::Dispatch;
 use crate::error::ServerError;
@@ -13,7 +14,7 @@ use crate::{regain, registration, schedule};
 use remoting::{Client, Server};
 use rt::sync::{CancellationToken, DropGuard};
 use rt::task::TaskGroup;
-use rt::time::timeout;
+use rt::time::{timeout, unix_ms};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use store::{Store, UnrecoveredStore};
@@ -48,8 +49,9 @@ impl BrokerServer {
             offsets: TableFile::new(&config.root, "consumerOffset.json"),
             delays: TableFile::new(&config.root, "delayOffset.json"),
             timer_metrics: TableFile::new(&config.root, "timermetrics"),
+            filters: TableFile::new(&config.root, "consumerFilter.json"),
         };
-        let tables = load(&cluster, &files).await?;
+        let tables = load(&cluster, &config, &files).await?;
         let store = UnrecoveredStore::open(config.store.clone()).await?.recover().await?;
         // The broker's own token, not the caller's: on the caller's wish it ends in order, with everything still running.
         let life = CancellationToken::new();
@@ -146,6 +148,7 @@ impl Broker {
         self.save_offsets().await;
         self.save_delays().await;
         self.save_timer_metrics().await;
+        self.save_filters().await;
     }
 }
 
@@ -187,7 +190,7 @@ async fn serve(
     Ok((broker, sockets, periodic))
 }
 
-async fn load(cluster: &ClusterConfig, files: &Files) -> Result<Tables, ServerError> {
+async fn load(cluster: &ClusterConfig, config: &ServerConfig, files: &Files) -> Result<Tables, ServerError> {
     let mut topics = TopicTable::new(cluster);
     if let Some(text) = files.topics.load::<TopicTableText>().await? {
         topics.load(text);
@@ -200,5 +203,9 @@ async fn load(cluster: &ClusterConfig, files: &Files) -> Result<Tables, ServerEr
         files.offsets.load::<OffsetTableText>().await?.map(|text| OffsetTable::from_text(&text)).unwrap_or_default();
     let delays =
         files.delays.load::<DelayTableText>().await?.map(|text| DelayTable::from_text(&text)).unwrap_or_default();
-    Ok(Tables { topics, groups, offsets, delays })
+    let mut filters = FilterTable::new(config.filter.bloom);
+    if let Some(text) = files.filters.load::<FilterTableText>().await? {
+        filters.load(text, unix_ms());
+    }
+    Ok(Tables { topics, groups, offsets, delays, filters })
 }

@@ -109,7 +109,10 @@ fn the_dump_lists_every_setting_in_force() {
     enableRocksDBStore=false
     enableSlaveActingMaster=false
     enabledAppendPropCRC=false
+    expectConsumerNumUseFilter=32
     fileReservedTime=48
+    filterDataCleanTimeSpan=86400000
+    filterSupportRetry=false
     flushCommitLogLeastPages=4
     flushCommitLogThoroughInterval=10000
     flushConsumeQueueLeastPages=2
@@ -142,6 +145,7 @@ fn the_dump_lists_every_setting_in_force() {
     mappedFileSizeCommitLog=1073741824
     mappedFileSizeConsumeQueue=6000000
     mappedFileSizeTimerLog=104857600
+    maxErrorRateOfBloomFilter=20
     maxFilterMessageSize=16000
     maxHashSlotNum=5000000
     maxIndexNum=20000000

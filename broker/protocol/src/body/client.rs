@@ -195,6 +195,21 @@ impl SubscriptionData {
         }
     }
 
+    /// The type of a subscription by an SQL92 expression over properties.
+    pub const SQL: &'static str = "SQL92";
+
+    /// A subscription by an SQL92 expression over properties.
+    #[must_use]
+    pub fn by_sql(topic: impl Into<String>, expression: impl Into<String>, version: i64) -> Self {
+        Self {
+            expression_type: Self::SQL.to_owned(),
+            sub_string: expression.into(),
+            sub_version: version,
+            topic: topic.into(),
+            ..Self::default()
+        }
+    }
+
     /// Whether this is a subscription by tags, not by an expression over properties.
     #[must_use]
     pub fn is_tag_type(&self) -> bool {

@@ -1,6 +1,7 @@
 //! Brokers as their clients see them, in a simulated world: raw requests, virtual time, crashes.
 #![cfg(madsim)]
 mod clients;
+mod filters;
 mod offsets;
 mod pulls;
 mod queries;

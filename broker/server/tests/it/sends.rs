@@ -66,9 +66,6 @@ fn what_is_not_built_is_refused_and_nothing_is_stored() {
             raw.call(RequestCode::PopMessage, &Empty {}).await.response_code(),
             Some(ResponseCode::RequestCodeNotSupported)
         );
-        let mut sql = pull_header(0);
-        sql.expression_type = Some("SQL92".to_owned());
-        assert_eq!(raw.pull(sql).await.code, ResponseCode::SystemError);
         assert_eq!(raw.sent(0, "first").await, 0);
         let mut system: SendMessageRequestV2 = send_header(0, &[]).into();
         system.topic = "SCHEDULE_TOPIC_XXXX".to_owned();

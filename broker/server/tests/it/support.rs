@@ -1,5 +1,6 @@
 //! A cluster of a name server that only remembers, one or two brokers, and a raw client.
 use protocol::body::{BrokerData, ClusterInfo};
+use protocol::filter::BloomFilter;
 use protocol::header::{
     OffsetResponse, PullMessageRequest, PullMessageResponse, QueryConsumerOffsetRequest, RegisterBrokerRequest,
     RegisterBrokerResponse, SendMessageRequest, SendMessageRequestV2, SendMessageResponse, UpdateConsumerOffsetRequest,
@@ -12,7 +13,7 @@ use rt::sync::{CancellationToken, oneshot};
 use rt::task::JoinHandle;
 use rt::time::{Duration, sleep};
 use rt::world::{self, NodeId};
-use server::{BrokerRole, BrokerServer, ClusterConfig, ServerConfig, ServerError, Timing};
+use server::{BrokerRole, BrokerServer, ClusterConfig, FilterConfig, ServerConfig, ServerError, Timing};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
@@ -193,6 +194,12 @@ pub fn config(ip: IpAddr, broker_id: i64, name_servers: &[String]) -> ServerConf
         store_replies: true,
         reject_transactions: false,
         transaction_checks_max: 15,
+        filter: FilterConfig {
+            by_properties: true,
+            of_retries: true,
+            bloom: BloomFilter::new(20, 32).expect("in range"),
+            keep_dead: Duration::from_secs(86_400),
+        },
         held_pulls_max: 1000,
         remoting_server: remoting::ServerConfig::standard(),
         remoting_client: ClientConfig::standard(),
