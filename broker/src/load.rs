@@ -6,7 +6,7 @@
 
 use client::{
     Admin, ClientConfig, ClientInstance, ConsumeContext, ConsumeFrom, ConsumeOutcome, ConsumerConfig, Listener,
-    Producer, ProducerConfig, PushConsumer, SendStatus, TagExpression,
+    MessageSelector, Producer, ProducerConfig, PushConsumer, SendStatus,
 };
 use protocol::{Message, StoredMessage};
 use remoting::BoxFuture;
@@ -278,7 +278,7 @@ impl Load {
     async fn consume(&self, group: &str, arrivals: &Arc<Arrivals>) -> Result<PushConsumer, LoadError> {
         let mut config = ConsumerConfig::new(group);
         config.consume_from = ConsumeFrom::FirstOffset;
-        let subscriptions = vec![(self.sending.config.topic.clone(), TagExpression::all())];
+        let subscriptions = vec![(self.sending.config.topic.clone(), MessageSelector::all())];
         let listener: Arc<dyn Listener> = Arc::clone(arrivals) as Arc<dyn Listener>;
         Ok(PushConsumer::start(&self.instance, config, subscriptions, listener).await?)
     }

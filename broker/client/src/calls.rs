@@ -2,11 +2,11 @@
 use crate::error::CallError;
 use crate::instance::ClientInstance;
 use bytes::Bytes;
-use protocol::body::{ConsumerListBody, HeartbeatData, TopicRouteData};
+use protocol::body::{CheckClientRequestBody, ConsumerListBody, HeartbeatData, SubscriptionData, TopicRouteData};
 use protocol::header::{
-    BoundaryType, ConsumerSendMsgBackRequest, CreateTopicRequest, GetConsumerListByGroupRequest, GetMaxOffsetRequest,
-    GetMinOffsetRequest, GetRouteInfoRequest, HeartbeatRequest, OffsetResponse, QueryConsumerOffsetRequest,
-    SearchOffsetRequest, UnregisterClientRequest, UpdateConsumerOffsetRequest,
+    BoundaryType, ConsumerSendMsgBackRequest, CreateTopicRequest, Empty, GetConsumerListByGroupRequest,
+    GetMaxOffsetRequest, GetMinOffsetRequest, GetRouteInfoRequest, HeartbeatRequest, OffsetResponse,
+    QueryConsumerOffsetRequest, SearchOffsetRequest, UnregisterClientRequest, UpdateConsumerOffsetRequest,
 };
 use protocol::{Command, Header, MessageQueue, QueueOffset, RequestCode, ResponseCode};
 use std::time::Duration;
@@ -59,6 +59,25 @@ impl ClientInstance {
     /// Tells a broker that a group's member leaves.
     pub(crate) async fn call_unregister(&self, addr: &str, header: &UnregisterClientRequest) -> Result<(), CallError> {
         let request = Command::request(RequestCode::UnregisterClient, header);
+        success(addr, self.call(addr, request, self.config().api_timeout).await?)?;
+        Ok(())
+    }
+
+    /// Asks a broker whether it can filter as a group wants.
+    pub(crate) async fn call_check_subscription(
+        &self,
+        addr: &str,
+        group: &str,
+        subscription: &SubscriptionData,
+    ) -> Result<(), CallError> {
+        let body = CheckClientRequestBody {
+            client_id: self.client_id().to_owned(),
+            group: group.to_owned(),
+            namespace: None,
+            subscription_data: subscription.clone(),
+        };
+        let body = Bytes::from(protocol::json::to_vec(&body)?);
+        let request = Command::request(RequestCode::CheckClientConfig, &Empty {}).with_body(body);
         success(addr, self.call(addr, request, self.config().api_timeout).await?)?;
         Ok(())
     }

@@ -2,11 +2,12 @@
 use crate::config::{ConsumerConfig, MessageModel, ProducerConfig};
 use crate::consumer::core::Core;
 use crate::consumer::progress::ProgressStore;
-use crate::error::{ConfigError, StartError};
+use crate::error::{CallError, ConfigError, StartError};
 use crate::instance::{ClientInstance, INNER_PRODUCER_GROUP};
 use crate::producer::Sender;
-use crate::subscription::TagExpression;
+use crate::subscription::MessageSelector;
 use crate::validate;
+use protocol::body::SubscriptionData;
 use protocol::message::retry_topic;
 use protocol::{MessageQueue, QueueOffset, StoredMessage};
 use remoting::BoxFuture;
@@ -63,32 +64,36 @@ impl PushConsumer {
     /// Joins the group and begins to consume.
     ///
     /// # Errors
-    /// The configuration is wrong, the group has a member in this instance already, or the local offsets cannot be read. That brokers
-    /// or name servers cannot be reached is no error: the consumer goes on trying.
+    /// The configuration is wrong, the group has a member in this instance already, the local offsets cannot be read, or a broker
+    /// refuses an SQL92 expression. That brokers or name servers cannot be reached is no error: the consumer goes on trying.
     pub async fn start(
         instance: &ClientInstance,
         config: ConsumerConfig,
-        subscriptions: Vec<(String, TagExpression)>,
+        subscriptions: Vec<(String, MessageSelector)>,
         listener: Arc<dyn Listener>,
     ) -> Result<PushConsumer, StartError> {
         validate::consumer(&config)?;
-        for (topic, _) in &subscriptions {
+        for (topic, selector) in &subscriptions {
             validate::topic(topic).map_err(ConfigError::Topic)?;
+            selector.check(topic)?;
         }
         let store = ProgressStore::open(&config, instance.client_id()).await?;
         let sender = Sender::new(instance, ProducerConfig::new(INNER_PRODUCER_GROUP));
         let core = Arc::new(Core::new(instance.clone(), config, listener, sender, store));
         let version = unix_ms();
-        for (topic, expression) in &subscriptions {
-            core.subscribe(expression.subscribe(topic, version));
+        for (topic, selector) in &subscriptions {
+            core.subscribe(selector.subscribe(topic, version));
         }
         if core.config.model == MessageModel::Clustering {
             let retry = retry_topic(&core.config.group);
-            core.subscribe(TagExpression::all().subscribe(&retry, version));
+            core.subscribe(MessageSelector::all().subscribe(&retry, version));
         }
         instance.register_consumer(&core.config.group, &core)?;
         let consumer = PushConsumer { core };
         consumer.refresh_routes().await;
+        for (topic, selector) in &subscriptions {
+            consumer.ask_broker(&selector.subscribe(topic, version)).await?;
+        }
         // Before the first pull: a broker serves only members it knows.
         instance.heartbeat_all().await;
         consumer.spawn_tasks();
@@ -98,13 +103,16 @@ impl PushConsumer {
     /// Wants messages of one more topic, or other messages of it.
     ///
     /// # Errors
-    /// The topic is no topic name.
-    pub async fn subscribe(&self, topic: &str, expression: &TagExpression) -> Result<(), ConfigError> {
+    /// The topic is no topic name, or a broker refuses an SQL92 expression; nothing has changed then.
+    pub async fn subscribe(&self, topic: &str, selector: &MessageSelector) -> Result<(), StartError> {
         validate::topic(topic).map_err(ConfigError::Topic)?;
-        self.core.subscribe(expression.subscribe(topic, unix_ms()));
+        selector.check(topic)?;
         if let Err(error) = self.core.client.refresh_route(topic).await {
             warn!(%topic, %error, "route of a new subscription not fetched yet");
         }
+        let subscription = selector.subscribe(topic, unix_ms());
+        self.ask_broker(&subscription).await?;
+        self.core.subscribe(subscription);
         self.core.client.heartbeat_all().await;
         self.core.wake_rebalance();
         Ok(())
@@ -138,6 +146,27 @@ impl PushConsumer {
         let owned = core.assignment().queues();
         core.give_up(owned).await;
         core.client.unregister_consumer(core).await;
+    }
+
+    /// Asks one broker of the topic whether it can filter so; all of a cluster are taken to be alike. One that cannot be asked is no
+    /// reason to stay away.
+    async fn ask_broker(&self, subscription: &SubscriptionData) -> Result<(), StartError> {
+        if subscription.is_tag_type() {
+            return Ok(());
+        }
+        let client = &self.core.client;
+        for addr in client.routes(|routes| routes.group_addrs(&subscription.topic, 0)) {
+            match client.call_check_subscription(&addr, &self.core.config.group, subscription).await {
+                Ok(()) => return Ok(()),
+                Err(cause @ CallError::Refused { .. }) => {
+                    return Err(StartError::Subscription { topic: subscription.topic.clone(), cause });
+                }
+                Err(error) => {
+                    warn!(topic = %subscription.topic, %addr, %error, "broker not asked about the expression")
+                }
+            }
+        }
+        Ok(())
     }
 
     async fn refresh_routes(&self) {

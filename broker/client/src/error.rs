@@ -231,6 +231,12 @@ pub enum ConfigError {
         /// Largest allowed.
         max: i64,
     },
+    /// A subscription by an expression has none.
+    #[error("expression of the subscription to {topic} is empty")]
+    EmptyExpression {
+        /// The topic.
+        topic: String,
+    },
     /// A subscription names no topic.
     #[error(transparent)]
     Topic(InvalidMessage),
@@ -254,6 +260,14 @@ pub enum StartError {
     /// The instance has been shut down.
     #[error("the client is shut down")]
     ShutDown,
+    /// A broker cannot filter as a subscription wants: it does not understand the expression, or may not filter by it.
+    #[error("subscription to {topic} is not possible: {cause}")]
+    Subscription {
+        /// The topic.
+        topic: String,
+        /// What the broker says.
+        cause: CallError,
+    },
 }
 
 /// The file of local offsets cannot be read or written.

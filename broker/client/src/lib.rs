@@ -20,7 +20,7 @@
 //! | `assignment` | the queues a consumer owns, each with a generation; their progress, and when it may move |
 //! | `pull` | when to pull, with which flags, from which replica |
 //! | `outgoing` | a message or a batch made ready: keyed, compressed, limits checked |
-//! | [`subscription`], `validate`, `local_offsets` | tag expressions; names and ranges; the local file |
+//! | [`subscription`], `validate`, `local_offsets` | selectors of messages; names and ranges; the local file |
 //!
 //! | Shell | What it does |
 //! |---|---|
@@ -73,5 +73,5 @@ pub use instance::ClientInstance;
 pub use producer::{FailedAttempt, Producer, SendOutcome, SendStatus};
 pub use rebalance::Strategy;
 pub use request_reply::{RequestError, reply_to};
-pub use subscription::TagExpression;
 pub use transaction::{TransactionListener, TransactionOutcome, TransactionProducer, TransactionState};
+pub use subscription::MessageSelector;

@@ -3,7 +3,7 @@ use crate::assignment::PullPoint;
 use crate::config::{ConsumerConfig, MessageModel};
 use crate::error::CallError;
 use crate::process_queue::tests::message;
-use crate::subscription::TagExpression;
+use crate::subscription::MessageSelector;
 use bytes::{Bytes, BytesMut};
 use protocol::header::{PullMessageRequest, PullMessageResponse, PullSysFlag};
 use protocol::message::{BatchEntry, RecordVersion, batch, compression, property};
@@ -32,7 +32,7 @@ fn progress_is_a_commit_only_if_above_zero_in_clustering_and_at_the_master() {
 #[test]
 fn request_says_what_the_java_client_says() {
     let config = ConsumerConfig::new("g");
-    let subscription = TagExpression::tags("a").subscribe("T", 99);
+    let subscription = MessageSelector::tags("a").subscribe("T", 99);
     let point = PullPoint { from: QueueOffset(8), progress: Some(QueueOffset(5)), replica: 0 };
     let command = request(&config, &subscription, &MessageQueue::new("T", "b", 3), point, false);
     assert_eq!(command.request_code(), Some(RequestCode::PullMessage));
@@ -152,7 +152,7 @@ fn tags_are_compared_again_here() {
         one.properties.insert(property::TAGS, tag);
         one
     };
-    let subscription = TagExpression::tags("Aa").subscribe("T", 1);
+    let subscription = MessageSelector::tags("Aa").subscribe("T", 1);
     let kept = wanted(vec![tagged(0, "Aa"), tagged(1, "BB"), message(2, 1).as_ref().clone()], &subscription);
     assert_eq!(kept.iter().map(|m| m.queue_offset.0).collect::<Vec<_>>(), [0]);
 }

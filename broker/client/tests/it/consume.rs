@@ -1,6 +1,9 @@
 //! The push consumer while all is well, and when messages cannot be consumed.
 use crate::support::{Cluster, GROUP, Mood, Recorder, SECOND, TOPIC, blank, consumer_config, run, wait_until};
-use client::{ClientInstance, ConsumeFrom, ConsumeOutcome, ConsumerConfig, MessageModel, PushConsumer, TagExpression};
+use client::{
+    ClientInstance, ConsumeFrom, ConsumeOutcome, ConsumerConfig, MessageModel, MessageSelector, PushConsumer,
+    StartError,
+};
 use protocol::body::ResetOffsetBody;
 use protocol::header::ResetOffsetRequest;
 use protocol::message::{property, retry_topic};
@@ -10,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 async fn consumer(instance: &ClientInstance, config: ConsumerConfig, recorder: &Arc<Recorder>) -> PushConsumer {
-    let subscriptions = vec![(TOPIC.to_owned(), TagExpression::all())];
+    let subscriptions = vec![(TOPIC.to_owned(), MessageSelector::all())];
     PushConsumer::start(instance, config, subscriptions, Arc::clone(recorder) as _).await.unwrap()
 }
 
@@ -235,7 +238,7 @@ fn only_wanted_tags_are_delivered_and_the_others_do_not_pin_progress() {
             cluster.broker.append(message);
         }
         let recorder = Recorder::accepting();
-        let subscriptions = vec![(TOPIC.to_owned(), TagExpression::tags("Aa || x"))];
+        let subscriptions = vec![(TOPIC.to_owned(), MessageSelector::tags("Aa || x"))];
         let consumer =
             PushConsumer::start(&cluster.client("c"), consumer_config(), subscriptions, Arc::clone(&recorder) as _)
                 .await
@@ -326,9 +329,39 @@ fn unsubscribing_stores_progress() {
         consumer.unsubscribe(TOPIC);
         wait_until(|| consumer.assigned().len() == 1).await;
         wait_until(|| cluster.broker.committed(TOPIC, 0) == Some(5)).await;
-        consumer.subscribe(TOPIC, &TagExpression::all()).await.unwrap();
+        consumer.subscribe(TOPIC, &MessageSelector::all()).await.unwrap();
         wait_until(|| consumer.assigned().len() == 3).await;
         rt::time::sleep(SECOND * 2).await;
         assert_eq!(recorder.all().len(), 5);
+    });
+}
+
+#[test]
+fn an_expression_that_a_broker_refuses_is_told_at_the_start() {
+    run(|| async {
+        let cluster = Cluster::start().await;
+        let (recorder, client) = (Recorder::accepting(), cluster.client("c"));
+        let start = || {
+            let subscriptions = vec![(TOPIC.to_owned(), MessageSelector::sql("a = 'x'"))];
+            PushConsumer::start(&client, consumer_config(), subscriptions, Arc::clone(&recorder) as _)
+        };
+        cluster
+            .broker
+            .next_mood(RequestCode::CheckClientConfig, &[Mood::Refuse(ResponseCode::SubscriptionParseFailed)]);
+        let Err(StartError::Subscription { topic, cause }) = start().await else { panic!("it starts") };
+        assert_eq!((topic.as_str(), cause.code()), (TOPIC, Some(ResponseCode::SubscriptionParseFailed)));
+        let consumer = start().await.unwrap();
+        // Not consumed by the client's own choice: whatever the broker gives is wanted.
+        fill(&cluster, 0, 1);
+        recorder.wait_for(1).await;
+        cluster.broker.next_mood(RequestCode::CheckClientConfig, &[Mood::Refuse(ResponseCode::SystemError)]);
+        assert!(consumer.subscribe("U", &MessageSelector::sql("b")).await.is_ok(), "no broker has the topic yet");
+        assert!(consumer.subscribe(TOPIC, &MessageSelector::sql("b")).await.is_err());
+        assert!(consumer.subscribe(TOPIC, &MessageSelector::sql("")).await.is_err());
+        fill(&cluster, 0, 1);
+        recorder.wait_for(2).await;
+        let empty = vec![(TOPIC.to_owned(), MessageSelector::sql(" "))];
+        let refused = PushConsumer::start(&cluster.client("d"), consumer_config(), empty, recorder as _).await;
+        assert!(matches!(refused, Err(StartError::Config(_))));
     });
 }

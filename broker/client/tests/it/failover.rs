@@ -3,13 +3,13 @@ use crate::support::{
     Broker, Cluster, GROUP, NameServer, Recorder, SECOND, TOPIC, blank, client, consumer_config, producer_config, run,
     run_reaching, wait_until,
 };
-use client::{ClientInstance, Producer, PushConsumer, TagExpression};
+use client::{ClientInstance, MessageSelector, Producer, PushConsumer};
 use protocol::message::retry_topic;
 use protocol::{Message, RequestCode};
 use std::sync::Arc;
 
 async fn consumer(instance: &ClientInstance, recorder: &Arc<Recorder>) -> PushConsumer {
-    let subscriptions = vec![(TOPIC.to_owned(), TagExpression::all())];
+    let subscriptions = vec![(TOPIC.to_owned(), MessageSelector::all())];
     PushConsumer::start(instance, consumer_config(), subscriptions, Arc::clone(recorder) as _).await.unwrap()
 }
 

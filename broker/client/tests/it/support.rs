@@ -181,6 +181,7 @@ impl Broker {
     async fn act(&self, connection: Connection, request: &Command) -> Command {
         match request.request_code().unwrap() {
             RequestCode::HeartBeat => self.heartbeat(connection, request).await,
+            RequestCode::CheckClientConfig => ok(request),
             RequestCode::UnregisterClient => self.unregister(request).await,
             RequestCode::GetConsumerListByGroup => self.members(request),
             RequestCode::SendMessageV2 | RequestCode::SendBatchMessage => self.send(request),
