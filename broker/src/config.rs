@@ -25,8 +25,6 @@ const BROKER_NOT_BUILT: &[(&str, &str)] = &[
     ("duplicationEnable", "false"),
     ("enableControllerMode", "false"),
     ("enableDLegerCommitLog", "false"),
-    ("enableLmq", "false"),
-    ("enableMultiDispatch", "false"),
     ("enableRemoteEscape", "false"),
     ("enableRocksDBStore", "false"),
     ("enableSlaveActingMaster", "false"),
@@ -218,6 +216,7 @@ fn node(reader: &Reader<'_>, cluster: &ClusterConfig) -> Result<(ServerConfig, b
         permission: i32::try_from(reader.number("brokerPermission", 6, 0..=7, "6 read and write, 4 read, 2 write")?)
             .expect("0 to 7"),
         slave_read: reader.flag("slaveReadEnable", false)?,
+        light_queues: reader.flag("enableLmq", false)?,
         recall: reader.flag("recallMessageEnable", false)?,
         store_replies: reader.flag("storeReplyMessageEnable", true)?,
         reject_transactions: reader.flag("rejectTransactionMessage", false)?,
@@ -324,6 +323,12 @@ fn timing(reader: &Reader<'_>) -> Result<Timing, ConfigError> {
         lock_expiry: standard.lock_expiry,
         shutdown_timeout: standard.shutdown_timeout,
     })
+}
+
+/// Offsets in light queues are given if the queues are kept, and the other way round: a log has both or neither.
+fn multi_dispatch(reader: &Reader<'_>) -> Result<bool, ConfigError> {
+    let (light_queues, multi_dispatch) = (reader.flag("enableLmq", false)?, reader.flag("enableMultiDispatch", false)?);
+    Ok(light_queues && multi_dispatch)
 }
 
 /// `messageIndexEnable`, `maxHashSlotNum`, `maxIndexNum`.
@@ -443,6 +448,7 @@ fn store(
         max_transfer_count_disk: count("maxTransferCountOnMessageInDisk", standard.max_transfer_count_disk)?,
         max_filter_bytes: count("maxFilterMessageSize", standard.max_filter_bytes)?,
         index: index(reader)?,
+        multi_dispatch: multi_dispatch(reader)?,
         seal_records: reader.flag("enabledAppendPropCRC", false)?,
         require_seals: reader.flag("forceVerifyPropCRC", false)?,
         retention: retention(reader)?,

@@ -18,7 +18,7 @@ use bytes::Bytes;
 pub use batch::BatchEntry;
 pub use hash::{crc32, hash_code, hash_code_after, tags_code};
 pub use id::MessageId;
-pub use properties::Properties;
+pub use properties::{Properties, find as find_property};
 pub use queue::{DLQ_PREFIX, MessageQueue, RETRY_PREFIX, dlq_topic, is_retry_topic, retry_topic};
 pub use recall::RecallHandle;
 pub use record::{Record, RecordVersion, RecordView};

@@ -13,10 +13,10 @@ use crate::refusal::Refusal;
 use crate::replicas::Replicas;
 use crate::stats::Stats;
 use crate::timer_state::TimerState;
-use crate::topics::{SCHEDULE_TOPIC, TopicTable};
+use crate::topics::{SCHEDULE_TOPIC, TopicTable, perm, plain};
 use crate::transaction::halves::Halves;
 use protocol::RequestCode;
-use protocol::body::TopicConfig;
+use protocol::body::{SubscriptionGroupConfig, TopicConfig};
 use protocol::frame::Command;
 use protocol::header::NotifyConsumerIdsChangedRequest;
 use protocol::message::UniqueKeyMaker;
@@ -288,9 +288,15 @@ impl Broker {
         *lock(&self.master) = master;
     }
 
-    /// A topic's configuration.
+    /// A topic's configuration. That of a light queue need not be created.
     pub fn topic(&self, topic: &str) -> Option<TopicConfig> {
-        self.topics().get(topic).cloned()
+        let known = self.topics().get(topic).cloned();
+        known.or_else(|| self.is_light(topic).then(|| plain(topic, 1, perm::READ_WRITE)))
+    }
+
+    /// Whether a topic or group is one of a light queue, which are served.
+    fn is_light(&self, name: &str) -> bool {
+        self.config.light_queues && store::is_light(name)
     }
 
     /// The topic, created as given if need be, and known to disk and name servers when it is new.
@@ -309,8 +315,17 @@ impl Broker {
         self.save_topics().await;
     }
 
-    /// The group's configuration, created if groups may create themselves.
-    pub async fn find_group(&self, group: &str) -> Option<protocol::body::SubscriptionGroupConfig> {
+    /// The group's configuration. That of a light queue need not be created.
+    pub fn group(&self, group: &str) -> Option<SubscriptionGroupConfig> {
+        let known = self.groups().get(group).cloned();
+        known.or_else(|| self.is_light(group).then(|| SubscriptionGroupConfig::new(group)))
+    }
+
+    /// The same, created if groups may create themselves.
+    pub async fn find_group(&self, group: &str) -> Option<SubscriptionGroupConfig> {
+        if let Some(known) = self.group(group) {
+            return Some(known);
+        }
         let (config, created) = self.groups().find_or_create(group, unix_ms())?;
         if created {
             info!(group, "subscription group created");

@@ -95,6 +95,8 @@ pub struct ServerConfig {
     pub slave_read: bool,
     /// `longPollingEnable`; if off, a held pull waits `short_polling` only.
     pub long_polling: bool,
+    /// `enableLmq`: topics and groups of light queues need not be created, and progress is kept in `lmqConsumerOffset.json`.
+    pub light_queues: bool,
     /// `recallMessageEnable`: a producer may take back a message that waits for its moment.
     pub recall: bool,
     /// `storeReplyMessageEnable`: replies are kept in the reply topic as well.

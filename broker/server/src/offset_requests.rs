@@ -52,10 +52,10 @@ async fn starts_at_zero(broker: &Broker, topic: &str, queue_id: i32) -> Result<b
 /// UPDATE_CONSUMER_OFFSET: stored as the client says, backwards too, except above the end of the queue and while a reset waits.
 pub(crate) fn update(broker: &Broker, call: &Call) -> Result<Command, Refusal> {
     let header: UpdateConsumerOffsetRequest = call.request.header()?;
-    if broker.groups().get(&header.consumer_group).is_none() {
+    if broker.group(&header.consumer_group).is_none() {
         return Err(Refusal::OffsetGroup(header.consumer_group));
     }
-    let queues = broker.topics().get(&header.topic).map(|topic| topic.read_queue_nums.max(topic.write_queue_nums));
+    let queues = broker.topic(&header.topic).map(|topic| topic.read_queue_nums.max(topic.write_queue_nums));
     // A slave's copy of the topics may be older than its messages.
     let replicated = || broker.store.queue_bounds(&header.topic, header.queue_id).is_some();
     if queues.is_none() && !replicated() {
@@ -153,7 +153,7 @@ pub(crate) async fn reset(broker: &Broker, call: &Call) -> Result<Command, Refus
         return Err(Refusal::ResetOnSlave);
     }
     let topic = broker.topic(&header.topic).ok_or_else(|| Refusal::OffsetTopic(header.topic.clone()))?;
-    if broker.groups().get(&header.group).is_none() {
+    if broker.group(&header.group).is_none() {
         return Err(Refusal::OffsetGroup(header.group));
     }
     let queues = if header.queue_id >= 0 {

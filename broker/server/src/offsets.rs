@@ -6,10 +6,15 @@
 //! (Apache's broker) reads and sends the plain table.
 use protocol::body::DataVersion;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use store::is_light;
 
 /// After so many commits the data version rises (`consumerOffsetUpdateVersionStep`).
 const COMMITS_PER_VERSION: u32 = 500;
+
+/// The queue whose offset `lmqOffsetTable` has.
+const LIGHT_QUEUE_ID: i32 = 0;
 
 type PerQueue = BTreeMap<i32, i64>;
 
@@ -62,12 +67,43 @@ pub(crate) struct OffsetTableText {
     pub group_topic_map: BTreeMap<String, BTreeSet<String>>,
     /// `topic@group` to queue to offset.
     pub offset_table: BTreeMap<String, PerQueue>,
+    /// Offsets in queue 0 of groups of light queues, where these are kept apart (`LmqConsumerOffsetManager`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lmq_offset_table: Option<BTreeMap<String, i64>>,
     /// Present iff the writer merges by `(lowered, offset)`; holds the counters above zero.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lowered_table: Option<BTreeMap<String, PerQueue>>,
     /// Resets that no consumer has seen yet.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub reset_table: BTreeMap<String, PerQueue>,
+}
+
+impl OffsetTableText {
+    /// All offsets, those of light queues too.
+    fn offsets(&self) -> Cow<'_, BTreeMap<String, PerQueue>> {
+        let Some(light) = self.lmq_offset_table.as_ref().filter(|light| !light.is_empty()) else {
+            return Cow::Borrowed(&self.offset_table);
+        };
+        let mut offsets = self.offset_table.clone();
+        for (key, offset) in light {
+            offsets.entry(key.clone()).or_default().insert(LIGHT_QUEUE_ID, *offset);
+        }
+        Cow::Owned(offsets)
+    }
+
+    /// Moves the offsets of light queues into their own table.
+    fn keep_light_apart(&mut self) {
+        let mut light = BTreeMap::new();
+        for (key, queues) in &mut self.offset_table {
+            if split(key).is_some_and(|(_, group)| is_light(group))
+                && let Some(offset) = queues.remove(&LIGHT_QUEUE_ID)
+            {
+                light.insert(key.clone(), offset);
+            }
+        }
+        self.offset_table.retain(|_, queues| !queues.is_empty());
+        self.lmq_offset_table = Some(light);
+    }
 }
 
 /// All committed offsets of a broker.
@@ -78,6 +114,8 @@ pub(crate) struct OffsetTable {
     /// The last pull's next offset, for monitoring. Not persisted.
     pulled: BTreeMap<String, PerQueue>,
     version: DataVersion,
+    /// Whether the text has the offsets of light queues apart.
+    keeps_light_apart: bool,
     commits_since_version: u32,
     /// Counts changes, so that a writer knows whether its snapshot is still the newest.
     changes: u64,
@@ -234,11 +272,16 @@ impl OffsetTable {
         lowered
     }
 
+    /// From now on the text has the offsets of light queues apart, as Apache's broker writes them with `enableLmq`.
+    pub fn keep_light_apart(&mut self) {
+        self.keeps_light_apart = true;
+    }
+
     /// Takes in another copy of the table: by `(lowered, offset)` if its writer keeps that, else each of its `topic@group` entries
     /// whole, as Apache's slave does. `own_version` of the other side becomes this table's.
     pub fn merge(&mut self, other: &OffsetTableText) {
         let merges = other.lowered_table.is_some();
-        for (key, queues) in other.offset_table.iter().filter(|(key, _)| split(key).is_some()) {
+        for (key, queues) in other.offsets().iter().filter(|(key, _)| split(key).is_some()) {
             let lowered = other.lowered_table.as_ref().and_then(|table| table.get(key));
             let theirs = queues.iter().filter(|(_, offset)| **offset >= 0).map(|(&queue_id, &offset)| {
                 let lowered = lowered.and_then(|table| table.get(&queue_id)).copied().unwrap_or(0);
@@ -286,6 +329,9 @@ impl OffsetTable {
             }
         }
         text.lowered_table = Some(lowered_table);
+        if self.keeps_light_apart {
+            text.keep_light_apart();
+        }
         text
     }
 

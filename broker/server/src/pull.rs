@@ -155,7 +155,7 @@ async fn check(broker: &Broker, call: &Call) -> Result<Pull, Refusal> {
         return Err(Refusal::GroupDisabled(header.consumer_group));
     }
     let (topic_perm, queues) = {
-        let known = broker.topics().get(&header.topic).map(|topic| (topic.perm, topic.read_queue_nums));
+        let known = broker.topic(&header.topic).map(|topic| (topic.perm, topic.read_queue_nums));
         known.or_else(|| of_replicated_queue(broker, &header)).ok_or_else(|| Refusal::NoTopic(header.topic.clone()))?
     };
     if topic_perm & perm::READ == 0 {

@@ -125,6 +125,7 @@ fn append_code(error: &AppendError) -> Option<ResponseCode> {
         AppendError::Poisoned(_) => return None,
         AppendError::BodyTooLong { .. }
         | AppendError::PropertiesTooLong { .. }
+        | AppendError::LightRecordTooLong { .. }
         | AppendError::TopicTooLong { .. }
         | AppendError::TopicName { .. }
         | AppendError::BadBatch

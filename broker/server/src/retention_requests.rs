@@ -30,6 +30,7 @@ pub(crate) async fn remove_unused_topics(broker: &Broker, call: &Call) -> Result
 }
 
 fn is_wanted(broker: &Broker, topic: &str) -> bool {
+    // Light queues have no topic in the table.
     let topics = broker.topics();
-    topics.is_system(topic) || topics.get(topic).is_some()
+    store::is_light(topic) || topics.is_system(topic) || topics.get(topic).is_some()
 }

@@ -30,6 +30,10 @@ pub struct BrokerServer {
     shutdown: CancellationToken,
 }
 
+/// The file of committed offsets, and the one that takes its place where light queues are served.
+const OFFSETS: &str = "consumerOffset.json";
+const LIGHT_OFFSETS: &str = "lmqConsumerOffset.json";
+
 impl BrokerServer {
     /// Opens and recovers the store, loads the tables, listens, learns from its slaves what it lost (a master, see [`crate::regain`]),
     /// registers with the name servers, and starts what runs by the clock. A master whose slaves do not answer takes messages later
@@ -46,7 +50,7 @@ impl BrokerServer {
         let files = Files {
             topics: TableFile::new(&config.root, "topics.json"),
             groups: TableFile::new(&config.root, "subscriptionGroup.json"),
-            offsets: TableFile::new(&config.root, "consumerOffset.json"),
+            offsets: TableFile::new(&config.root, if config.light_queues { LIGHT_OFFSETS } else { OFFSETS }),
             delays: TableFile::new(&config.root, "delayOffset.json"),
             timer_metrics: TableFile::new(&config.root, "timermetrics"),
             filters: TableFile::new(&config.root, "consumerFilter.json"),
@@ -199,8 +203,15 @@ async fn load(cluster: &ClusterConfig, config: &ServerConfig, files: &Files) -> 
     if let Some(text) = files.groups.load::<GroupTableText>().await? {
         groups.load(text);
     }
-    let offsets =
-        files.offsets.load::<OffsetTableText>().await?.map(|text| OffsetTable::from_text(&text)).unwrap_or_default();
+    let mut text = files.offsets.load::<OffsetTableText>().await?;
+    if config.light_queues && text.is_none() {
+        // Until now the broker had no light queues.
+        text = TableFile::new(&config.root, OFFSETS).load::<OffsetTableText>().await?;
+    }
+    let mut offsets = text.map(|text| OffsetTable::from_text(&text)).unwrap_or_default();
+    if config.light_queues {
+        offsets.keep_light_apart();
+    }
     let delays =
         files.delays.load::<DelayTableText>().await?.map(|text| DelayTable::from_text(&text)).unwrap_or_default();
     let mut filters = FilterTable::new(config.filter.bloom);

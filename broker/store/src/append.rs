@@ -1,7 +1,9 @@
 //! A message on its way into the log: limits, record bytes, and the three fields that are known only under the append lock.
+use crate::commit_log::Appender;
 use crate::consume_queues::is_directory_name;
 use crate::error::AppendError;
 use crate::layout;
+use crate::light_queues::{LIGHT_QUEUE_ID, LightOffsets, without_offsets};
 use crate::scan::{has_torn_look, is_queued};
 use crate::store::Store;
 use bytes::{Bytes, BytesMut};
@@ -86,7 +88,10 @@ impl NewMessage {
         Ok(())
     }
 
-    fn into_record(self, is_sealed: bool) -> Record {
+    fn into_record(mut self, is_sealed: bool) -> Record {
+        if let Some(properties) = without_offsets(&self.properties) {
+            self.properties = properties;
+        }
         let properties = match is_sealed {
             true => with_room_for_seal(&self.properties),
             false if has_seal(&self.properties) => without_seal(&self.properties),
@@ -144,8 +149,8 @@ impl Store {
     /// Nothing of the message is in the log, now or after a crash.
     pub fn append(&self, message: NewMessage) -> Result<Appended, AppendError> {
         self.check_new(std::slice::from_ref(&message))?;
-        let record = message.into_record(self.config.seal_records);
-        let mut appended = self.append_records(std::slice::from_ref(&record))?;
+        let mut record = message.into_record(self.config.seal_records);
+        let mut appended = self.append_records(std::slice::from_mut(&mut record))?;
         Ok(appended.pop().expect("one message has one place"))
     }
 
@@ -155,9 +160,9 @@ impl Store {
     /// As [`Store::append`]; and [`AppendError::BadBatch`].
     pub fn append_batch(&self, messages: Vec<NewMessage>) -> Result<Vec<Appended>, AppendError> {
         self.check_new(&messages)?;
-        let records =
+        let mut records =
             messages.into_iter().map(|message| message.into_record(self.config.seal_records)).collect::<Vec<_>>();
-        self.append_records(&records)
+        self.append_records(&mut records)
     }
 
     fn check_new(&self, messages: &[NewMessage]) -> Result<(), AppendError> {
@@ -173,7 +178,7 @@ impl Store {
         messages.iter().try_for_each(|message| message.check(self.config.max_message_size, self.config.seal_records))
     }
 
-    fn append_records(&self, records: &[Record]) -> Result<Vec<Appended>, AppendError> {
+    fn append_records(&self, records: &mut [Record]) -> Result<Vec<Appended>, AppendError> {
         let mut buffer = self.buffers.take();
         let result = self.append_encoded(records, &mut buffer);
         self.buffers.give_back(buffer);
@@ -183,24 +188,19 @@ impl Store {
         result
     }
 
-    fn append_encoded(&self, records: &[Record], buffer: &mut BytesMut) -> Result<Vec<Appended>, AppendError> {
+    fn append_encoded(&self, records: &mut [Record], buffer: &mut BytesMut) -> Result<Vec<Appended>, AppendError> {
         // Checksums and copies are made before the lock is taken.
-        let mut places = Vec::<Range<usize>>::with_capacity(records.len());
-        for record in records {
-            let start = buffer.len();
-            record.encode(buffer)?;
-            places.push(start..buffer.len());
-        }
-        let segment_size = self.log.segment_size();
-        if (buffer.len() + layout::BLANK_HEADER) as u64 > segment_size {
-            return Err(AppendError::TooLongForSegment { size: buffer.len(), segment_size });
-        }
-        let first = &records[0];
-        let is_queued = is_queued(first.sys_flag);
+        let mut places = self.encode(records, buffer)?;
+        let is_queued = is_queued(records[0].sys_flag);
         let mut appended = Vec::with_capacity(records.len());
         {
             let mut appender = self.log.lock();
             appender.admit(&self.poison, self.dispatched_end())?;
+            let light = self.take_light_offsets(&appender, records)?;
+            if !light.is_empty() {
+                places = self.encode(records, buffer)?;
+            }
+            let first = &records[0];
             let segment = self.log.make_room(&mut appender, buffer.len())?;
             let store_timestamp = appender.stamp();
             let base = appender.end();
@@ -229,7 +229,47 @@ impl Store {
                     next + i64::try_from(records.len()).expect("a batch"),
                 );
             }
+            for (queue, next) in light.next() {
+                appender.raise_next(queue, LIGHT_QUEUE_ID, next);
+            }
         }
         Ok(appended)
+    }
+
+    /// Writes the records one behind the other into `buffer`; returns where each lies.
+    fn encode(&self, records: &[Record], buffer: &mut BytesMut) -> Result<Vec<Range<usize>>, AppendError> {
+        buffer.clear();
+        let mut places = Vec::with_capacity(records.len());
+        for record in records {
+            let start = buffer.len();
+            record.encode(buffer)?;
+            places.push(start..buffer.len());
+        }
+        let segment_size = self.log.segment_size();
+        if (buffer.len() + layout::BLANK_HEADER) as u64 > segment_size {
+            return Err(AppendError::TooLongForSegment { size: buffer.len(), segment_size });
+        }
+        Ok(places)
+    }
+
+    /// Puts the offsets of the light queues into the records that name some; that makes them longer.
+    fn take_light_offsets(&self, appender: &Appender, records: &mut [Record]) -> Result<LightOffsets, AppendError> {
+        let mut light = LightOffsets::default();
+        if !self.config.multi_dispatch || !is_queued(records[0].sys_flag) {
+            return Ok(light);
+        }
+        for record in records {
+            let first = |name: &str| appender.next_offset(name, LIGHT_QUEUE_ID);
+            let Some(properties) = light.take(&record.topic, &record.properties, first) else { continue };
+            if properties.len() > PROPERTIES_BYTES_MAX {
+                return Err(AppendError::PropertiesTooLong { size: properties.len(), limit: PROPERTIES_BYTES_MAX });
+            }
+            record.properties = properties.into();
+            let limit = usize::try_from(self.config.max_message_size).expect("32 bits fit");
+            if record.encoded_bytes() > limit {
+                return Err(AppendError::LightRecordTooLong { size: record.encoded_bytes(), limit });
+            }
+        }
+        Ok(light)
     }
 }

@@ -1,6 +1,7 @@
 //! Sizes, intervals, limits and policies of one store.
 use crate::error::{ConfigError, StoreError};
 use crate::layout;
+use crate::light_queues::is_light;
 use crate::retention::RetentionConfig;
 use crate::scan::Check;
 use crate::timer::config::TimerConfig;
@@ -94,6 +95,9 @@ pub struct StoreConfig {
     pub max_filter_bytes: u32,
     /// The index of keys (`messageIndexEnable`); none: no message is found by its keys.
     pub index: Option<IndexConfig>,
+    /// `enableMultiDispatch` together with `enableLmq`: messages are in the light queues that they name too. A store in which this was off for
+    /// a while knows nothing of what came meanwhile.
+    pub multi_dispatch: bool,
     /// `enabledAppendPropCRC`: each record ends with a checksum of all of it, which is looked at wherever a record has one. Without it a
     /// flipped bit is noticed in a body only.
     pub seal_records: bool,
@@ -140,6 +144,7 @@ impl StoreConfig {
             max_transfer_count_disk: 8,
             max_filter_bytes: 16_000,
             index: Some(IndexConfig::default()),
+            multi_dispatch: false,
             seal_records: false,
             require_seals: false,
             retention: RetentionConfig::default(),
@@ -150,7 +155,7 @@ impl StoreConfig {
     }
 
     /// The same with the sizes that the files of the store have: a segment and a file of a queue say their size by their length. A store
-    /// without files keeps the sizes given. The files of the index do not say theirs.
+    /// without files keeps the sizes given. The files of the index do not say theirs. Light queues are taken to be wanted where there are some.
     ///
     /// # Errors
     /// A directory could not be read; with its path.
@@ -158,14 +163,12 @@ impl StoreConfig {
         if let Some(length) = first_length(&self.commit_log_dir())? {
             self.segment_size = length;
         }
-        for topic in list(&self.root.join(layout::CONSUME_QUEUE_DIR))? {
-            for queue in list(&topic)? {
-                if let Some(length) = first_length(&queue)? {
-                    self.consume_queue_file_size = length;
-                    return Ok(self);
-                }
-            }
+        let queues = self.root.join(layout::CONSUME_QUEUE_DIR);
+        if let Some(length) = queue_file_length(&queues)? {
+            self.consume_queue_file_size = length;
         }
+        let is_light_dir = |dir: &PathBuf| dir.file_name().and_then(|name| name.to_str()).is_some_and(is_light);
+        self.multi_dispatch |= list(&queues)?.iter().any(is_light_dir);
         Ok(self)
     }
 
@@ -222,6 +225,18 @@ impl StoreConfig {
         }
         Ok(())
     }
+}
+
+/// Bytes of a file of some queue below `root`.
+fn queue_file_length(root: &Path) -> Result<Option<u64>, StoreError> {
+    for topic in list(root)? {
+        for queue in list(&topic)? {
+            if let Some(length) = first_length(&queue)? {
+                return Ok(Some(length));
+            }
+        }
+    }
+    Ok(None)
 }
 
 fn first_length(dir: &Path) -> Result<Option<u64>, StoreError> {

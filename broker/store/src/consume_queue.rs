@@ -182,8 +182,13 @@ impl ConsumeQueue {
         state.fill(hole, count);
     }
 
+    /// Whether more entries than fit a file are missing before the entry of `offset`.
+    pub(crate) fn is_too_wide(&self, expected: i64, offset: QueueOffset) -> bool {
+        offset.0 - expected > self.file_entries()
+    }
+
     /// How many entries fit a file.
-    pub(crate) fn file_entries(&self) -> i64 {
+    fn file_entries(&self) -> i64 {
         entries_in(self.file_bytes)
     }
 

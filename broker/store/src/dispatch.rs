@@ -9,7 +9,7 @@ use crate::flush::FlushMark;
 use crate::index::Index;
 use crate::layout::Entry;
 use crate::poison::PoisonCause;
-use crate::scan::{Check, Facts, Step, examine};
+use crate::scan::{Check, Facts, Seat, Step, examine};
 use crate::store::Store;
 use protocol::{PhysicalOffset, QueueOffset, RecordError};
 use rt::sync::CancellationToken;
@@ -75,55 +75,60 @@ pub(crate) enum Placed {
     Added { tags_code: i64 },
     /// It has none, or had it before.
     Nothing,
-    /// Its queue has begun anew: the topic was removed and made again since the queue's last entry. The entries have to go first.
+    /// Its queue has begun anew, for instance because the topic was removed and made again since the queue's last entry. The entries have to
+    /// go first.
     Anew,
     /// Entries before it are missing in its queue, which has `expected` so far.
-    Gap { expected: i64, offset: QueueOffset },
+    Gap { expected: i64 },
 }
 
-/// Gives a record its queue entry (in memory; [`ConsumeQueue::write_pending`] follows). Records that no queue can have are
+/// Gives a record the entry of one of its seats (in memory; [`ConsumeQueue::write_pending`] follows). A seat that no queue can have is
 /// passed over: a damaged or hostile topic must not become a path.
 pub(crate) fn place(
     queues: &ConsumeQueues,
     facts: &Facts<'_>,
+    seat: &Seat<'_>,
     delay_levels_ms: &[i64],
 ) -> (Placed, Option<Arc<ConsumeQueue>>) {
-    if !facts.is_queued() {
+    if queues.tombstones().cover(seat.topic, facts.physical()) {
         return (Placed::Nothing, None);
     }
-    if queues.tombstones().cover(facts.topic, facts.physical()) {
-        return (Placed::Nothing, None);
-    }
-    if !is_directory_name(facts.topic) || facts.queue_id() < 0 || facts.queue_offset().0 < 0 {
+    if !is_directory_name(seat.topic) || seat.queue_id < 0 || seat.offset.0 < 0 {
         tracing::warn!(physical = %facts.physical(), "record names no possible queue");
         return (Placed::Nothing, None);
     }
-    let queue = queues.get_or_create(facts.topic, facts.queue_id());
+    let queue = queues.get_or_create(seat.topic, seat.queue_id);
     let tags_code = facts.tags_code(delay_levels_ms);
     let entry = Entry { physical: facts.physical(), size: facts.size(), tags_code };
-    let placed = match queue.push(facts.queue_offset(), entry) {
+    let placed = match queue.push(seat.offset, entry) {
         Push::Added => Placed::Added { tags_code },
-        Push::Known if queue.is_of_former_topic(facts.queue_offset(), &entry) => Placed::Anew,
+        Push::Known if queue.is_of_former_topic(seat.offset, &entry) => Placed::Anew,
         Push::Known => Placed::Nothing,
-        Push::Gap { expected } => Placed::Gap { expected, offset: facts.queue_offset() },
+        // A log of Apache's broker may say so: it gives offsets while it keeps no light queues.
+        Push::Gap { expected } if seat.is_light && expected > 0 && queue.is_too_wide(expected, seat.offset) => {
+            Placed::Anew
+        }
+        Push::Gap { expected } => Placed::Gap { expected },
     };
     (placed, Some(queue))
 }
 
-/// Closes a gap that nothing can fill: an empty queue begins there, a queue with entries gets holes. `false` if the gap is too
-/// wide to be true.
-pub(crate) fn close_gap(queue: &ConsumeQueue, expected: i64, offset: QueueOffset) -> bool {
+/// Closes a gap that nothing can fill: an empty queue begins there, a queue with entries gets holes.
+///
+/// # Errors
+/// The gap is too wide to be true.
+pub(crate) fn close_gap(queue: &ConsumeQueue, expected: i64, seat: &Seat<'_>) -> Result<(), RecordError> {
+    let offset = seat.offset;
     if expected == 0 {
         queue.begin_at(offset);
-        return true;
+        return Ok(());
     }
-    let missing = offset.0 - expected;
-    if missing > queue.file_entries() {
-        return false;
+    if queue.is_too_wide(expected, offset) {
+        return Err(RecordError::BadLength { field: "queue offset", length: offset.0 });
     }
     tracing::warn!(topic = %queue.topic, queue_id = queue.queue_id, expected, %offset, "queue entries are lost");
-    queue.fill_gap(missing);
-    true
+    queue.fill_gap(offset.0 - expected);
+    Ok(())
 }
 
 /// Indexes a record under its keys (in memory; [`Index::write_pending`] follows). A rollback is found by none.
@@ -219,26 +224,35 @@ impl Store {
 
     fn dispatch_record(&self, dispatcher: &mut Dispatcher, facts: &Facts<'_>) -> Result<(), DispatchError> {
         put_keys(&self.index, facts).map_err(|source| self.not_written(source))?;
-        let delay_levels = &self.config.delay_levels_ms;
-        let (mut placed, queue) = place(&self.queues, facts, delay_levels);
         dispatcher.store_timestamp = facts.store_timestamp();
+        for seat in facts.seats(self.config.multi_dispatch) {
+            self.dispatch_seat(dispatcher, facts, &seat)?;
+        }
+        Ok(())
+    }
+
+    fn dispatch_seat(
+        &self,
+        dispatcher: &mut Dispatcher,
+        facts: &Facts<'_>,
+        seat: &Seat<'_>,
+    ) -> Result<(), DispatchError> {
+        let delay_levels = &self.config.delay_levels_ms;
+        let (mut placed, queue) = place(&self.queues, facts, seat, delay_levels);
         let Some(queue) = queue else { return Ok(()) };
         if placed == Placed::Anew {
             self.begin_anew(&queue)?;
-            placed = place(&self.queues, facts, delay_levels).0;
+            placed = place(&self.queues, facts, seat, delay_levels).0;
         }
-        if let Placed::Gap { expected, offset } = placed {
-            if !close_gap(&queue, expected, offset) {
-                let field = RecordError::BadLength { field: "queue offset", length: offset.0 };
-                return Err(self.unreadable(facts.physical(), field));
-            }
-            placed = place(&self.queues, facts, delay_levels).0;
+        if let Placed::Gap { expected } = placed {
+            close_gap(&queue, expected, seat).map_err(|error| self.unreadable(facts.physical(), error))?;
+            placed = place(&self.queues, facts, seat, delay_levels).0;
         }
         let Placed::Added { tags_code } = placed else { return Ok(()) };
         dispatcher.arrivals.push(Arrival {
             topic: Arc::clone(&queue.topic),
             queue_id: queue.queue_id,
-            queue_offset: facts.queue_offset(),
+            queue_offset: seat.offset,
             tags_code,
             store_timestamp: facts.store_timestamp(),
             physical: facts.physical(),

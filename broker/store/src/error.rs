@@ -170,6 +170,14 @@ pub enum AppendError {
         /// The limit.
         limit: usize,
     },
+    /// With the offsets in its light queues the record is longer than a body may be.
+    #[error("record with offsets of light queues has {size} bytes, the limit is {limit}")]
+    LightRecordTooLong {
+        /// Bytes of the record.
+        size: usize,
+        /// The limit.
+        limit: usize,
+    },
     /// Properties that begin or end with a zero byte, or have 512 in a row: on disk they could not be told from torn ones.
     #[error("message properties have zero bytes where a torn write would leave them")]
     PropertiesZero,

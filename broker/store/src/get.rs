@@ -2,7 +2,8 @@
 use crate::consume_queue::ConsumeQueue;
 use crate::error::ReadError;
 use crate::layout::{self, Entry};
-use crate::scan::{Step, examine};
+use crate::light_queues::is_light;
+use crate::scan::{Seat, Step, examine};
 use crate::segment::Segment;
 use crate::store::Store;
 use bytes::Bytes;
@@ -258,10 +259,10 @@ impl Store {
         };
         match examine(bytes, entry.physical, entry.end(), self.config.check()) {
             Ok(Step::Record(facts)) => {
-                let is_right = facts.end() == entry.end()
-                    && facts.queue_offset() == offset
-                    && facts.queue_id() == queue.queue_id
-                    && facts.topic == &*queue.topic;
+                let is_it = |seat: Seat<'_>| {
+                    seat.topic == &*queue.topic && seat.queue_id == queue.queue_id && seat.offset == offset
+                };
+                let is_right = facts.end() == entry.end() && facts.seats(is_light(&queue.topic)).any(is_it);
                 if is_right { Ok(true) } else { Err(wrong()) }
             }
             _ if self.log_end() < entry.end() => Ok(false),

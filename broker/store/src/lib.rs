@@ -23,6 +23,7 @@
 //! | `flush` | group commit, interval flush, checkpoint order |
 //! | `poison` | the one-way state after a failed sync |
 //! | `dispatch` | commit log to consume queues and [`Arrivals`] |
+//! | `light_queues` | queues whose entries name records of other topics |
 //! | `recovery` | [`UnrecoveredStore`] to [`Store`]; `log_scan`: its walk over the log; `scan`: which bytes are a record |
 //! | `get`, `lookup` | reads by queue offset, by time, by physical offset, by key |
 //! | `inspect` | a look through the files of a store that nobody opens |
@@ -55,6 +56,7 @@ mod get;
 mod index;
 mod inspect;
 mod layout;
+mod light_queues;
 mod log_scan;
 mod lookup;
 mod open_files;
@@ -79,6 +81,7 @@ pub use error::{
 pub use get::{GetOutcome, GetRequest, GetStatus, TagFilter};
 pub use inspect::{DAMAGE_MAX, Damage, InspectError, Inspection, LogReader, inspect};
 pub use layout::{TimerCheckpoint, TimerUnit};
+pub use light_queues::is_light;
 pub use lookup::TimeBoundary;
 pub use poison::PoisonCause;
 pub use recovery::{DroppedTail, RecoveryReport, UnrecoveredStore};

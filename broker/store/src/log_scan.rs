@@ -4,7 +4,7 @@ use crate::consume_queues::ConsumeQueues;
 use crate::dispatch::{Placed, close_gap, place, put_keys};
 use crate::error::{ReadError, StoreError};
 use crate::index::Index;
-use crate::scan::{Check, Facts, Step, examine};
+use crate::scan::{Check, Facts, Seat, Step, examine};
 use crate::segment::Segment;
 use bytes::Bytes;
 use protocol::message::record::PEEK_BYTES;
@@ -101,21 +101,11 @@ impl LogScan {
         config: &StoreConfig,
         may_close_gaps: bool,
     ) -> Result<Taken, StoreError> {
-        let levels = &config.delay_levels_ms;
-        let mut placed = place(queues, facts, levels);
-        if let (Placed::Anew, Some(queue)) = &placed {
-            queue.reset().map_err(not_written(queues))?;
-            placed = place(queues, facts, levels);
-        }
-        if let (Placed::Gap { expected, offset }, Some(queue)) = placed {
-            if !may_close_gaps {
-                return Ok(Taken::Gap);
+        for seat in facts.seats(config.multi_dispatch) {
+            match take_seat(facts, &seat, queues, config, may_close_gaps)? {
+                Taken::Yes => {}
+                refused => return Ok(refused),
             }
-            if !close_gap(&queue, expected, offset) {
-                return Ok(Taken::Bad(RecordError::BadLength { field: "queue offset", length: offset.0 }));
-            }
-            let (placed, _) = place(queues, facts, levels);
-            assert!(matches!(placed, Placed::Added { .. }), "the gap is closed");
         }
         self.end = facts.end();
         self.records += 1;
@@ -123,6 +113,33 @@ impl LogScan {
         self.store_timestamp = Some(facts.store_timestamp());
         Ok(Taken::Yes)
     }
+}
+
+/// Gives the record the entry of one seat.
+fn take_seat(
+    facts: &Facts<'_>,
+    seat: &Seat<'_>,
+    queues: &ConsumeQueues,
+    config: &StoreConfig,
+    may_close_gaps: bool,
+) -> Result<Taken, StoreError> {
+    let levels = &config.delay_levels_ms;
+    let mut placed = place(queues, facts, seat, levels);
+    if let (Placed::Anew, Some(queue)) = &placed {
+        queue.reset().map_err(not_written(queues))?;
+        placed = place(queues, facts, seat, levels);
+    }
+    if let (Placed::Gap { expected }, Some(queue)) = placed {
+        if !may_close_gaps {
+            return Ok(Taken::Gap);
+        }
+        if let Err(error) = close_gap(&queue, expected, seat) {
+            return Ok(Taken::Bad(error));
+        }
+        let (placed, _) = place(queues, facts, seat, levels);
+        assert!(matches!(placed, Placed::Added { .. }), "the gap is closed");
+    }
+    Ok(Taken::Yes)
 }
 
 fn write_pending(queues: &ConsumeQueues, index: &Index) -> Result<(), StoreError> {

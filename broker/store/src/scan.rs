@@ -3,6 +3,7 @@
 //! The record is looked at in place: recovery passes over gigabytes. What a torn write can leave is told from a record more
 //! strictly than Apache's broker does: a record must say its own place, and properties of which a whole disk sector is zero are
 //! torn (the body's checksum does not cover them). So no record is found that was never appended as it is.
+use crate::light_queues::{LIGHT_QUEUE_ID, of_record};
 use protocol::message::TransactionType;
 use protocol::message::property;
 use protocol::message::record::{PEEK_BYTES, Peeked, RecordView, peek};
@@ -38,6 +39,16 @@ pub(crate) enum Step<'a> {
     },
 }
 
+/// A place in a queue that a record has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seat<'a> {
+    pub(crate) topic: &'a str,
+    pub(crate) queue_id: i32,
+    pub(crate) offset: QueueOffset,
+    /// Whether the queue is a light one, and not that of the record's topic.
+    pub(crate) is_light: bool,
+}
+
 /// What dispatch and recovery need to know of a record.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Facts<'a> {
@@ -45,7 +56,21 @@ pub(crate) struct Facts<'a> {
     record: RecordView<'a>,
 }
 
-impl Facts<'_> {
+impl<'a> Facts<'a> {
+    /// Its place in the queue of its topic, then, if they are asked for, those in light queues. A half message and a rollback have none.
+    pub(crate) fn seats(&self, with_light: bool) -> impl Iterator<Item = Seat<'a>> + use<'a> {
+        let own = Seat {
+            topic: self.topic,
+            queue_id: self.queue_id(),
+            offset: self.queue_offset(),
+            is_light: false,
+        };
+        let is_queued = self.is_queued();
+        let light = if with_light && is_queued { of_record(self.topic, &self.record) } else { Vec::new() };
+        let light = light.into_iter().map(|(topic, offset)| Seat { topic, queue_id: LIGHT_QUEUE_ID, offset, is_light: true });
+        is_queued.then_some(own).into_iter().chain(light)
+    }
+
     pub(crate) fn physical(&self) -> PhysicalOffset {
         self.record.physical_offset()
     }

@@ -152,3 +152,29 @@ proptest! {
         assert_eq!(merged(&[&a, &b]), merged(&[&b, &a, &b]));
     }
 }
+
+/// The file of Apache's broker with `enableLmq`.
+#[test]
+fn offsets_of_light_queues_stand_apart_and_come_back() {
+    let mut table = table(&[(0, 7)]);
+    table.keep_light_apart();
+    table.commit("%LMQ%a", "%LMQ%g", 0, 5, Update, 0);
+    table.commit("%LMQ%a", "%LMQ%g", 0, 3, Update, 0);
+    table.commit("T", "%LMQ%g", 0, 8, Update, 0);
+    table.commit("T", "%LMQ%g", 1, 9, Update, 0);
+    let text = protocol::json::to_vec(&table.text()).unwrap();
+    let json = String::from_utf8(text.clone()).unwrap();
+    let expected = r#""offsetTable":{"T@%LMQ%g":{"1":9},"T@G":{"0":7}},"lmqOffsetTable":{"%LMQ%a@%LMQ%g":3,"T@%LMQ%g":8}"#;
+    assert!(json.contains(expected), "{json}");
+    let again = OffsetTable::from_text(&protocol::json::from_slice::<OffsetTableText>(&text).unwrap());
+    let offsets = |table: &OffsetTable| {
+        [("%LMQ%a", "%LMQ%g", 0), ("T", "%LMQ%g", 0), ("T", "%LMQ%g", 1), ("T", "G", 0)]
+            .map(|(topic, group, queue)| table.query(topic, group, queue))
+    };
+    assert_eq!(offsets(&again), [Some(3), Some(8), Some(9), Some(7)]);
+    // A slave without light queues takes them in, and gives them back.
+    let mut slave = OffsetTable::default();
+    slave.merge(&table.text());
+    assert_eq!(offsets(&slave), offsets(&again));
+    assert_eq!(slave.text().lmq_offset_table, None);
+}

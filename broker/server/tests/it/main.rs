@@ -2,6 +2,7 @@
 #![cfg(madsim)]
 mod clients;
 mod filters;
+mod light_queues;
 mod offsets;
 mod pulls;
 mod queries;

@@ -174,6 +174,7 @@ pub fn config(ip: IpAddr, broker_id: i64, name_servers: &[String]) -> ServerConf
         ..StoreConfig::new(&root)
     };
     ServerConfig {
+        light_queues: false,
         broker_id,
         role,
         listen: SocketAddr::new(ip, 10_911),

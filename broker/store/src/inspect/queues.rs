@@ -3,8 +3,9 @@ use super::log::LogWalk;
 use super::{InspectError, Inspection, failed, numbered};
 use crate::consume_queues::queue_id_of;
 use crate::layout::{self, ENTRY_SIZE, Entry};
+use crate::light_queues::is_light;
 use crate::open_files::{OpenFiles, PooledFile};
-use crate::scan::{DELAY_TOPIC, Facts};
+use crate::scan::{DELAY_TOPIC, Facts, Seat};
 use crate::tombstones::Tombstones;
 use protocol::message::RecordView;
 use protocol::message::record::{PEEK_BYTES, Peeked, peek};
@@ -19,8 +20,6 @@ const CHUNK: u64 = 3_276;
 const NEXT: u64 = 204;
 /// Files that are open at a time: a store may have thousands of queues.
 const OPEN_MAX: usize = 200;
-/// Begins the name of a queue whose entries name records of other topics (`MixAll.LMQ_PREFIX`).
-const LIGHT_QUEUE: &str = "%LMQ%";
 
 struct QueueFile {
     /// Byte position in the queue.
@@ -46,6 +45,8 @@ pub(super) struct QueueCheck {
     batch_topics: BTreeSet<String>,
     /// Which records are of topics that were removed.
     tombstones: Tombstones,
+    /// Whether there are light queues at all: they are kept or not, as is configured.
+    has_light: bool,
     /// Queues that records name and that are not there: offset of the first such record, and how many.
     missing: BTreeMap<(String, i32), (QueueOffset, u64)>,
 }
@@ -75,26 +76,39 @@ impl QueueCheck {
             }
         }
         found.queues = queues.len() as u64;
-        Ok(QueueCheck { dir: dir.clone(), queues, batch_topics, tombstones, missing: BTreeMap::new() })
+        let has_light = queues.keys().any(|(topic, _): &(String, i32)| is_light(topic));
+        Ok(QueueCheck { dir: dir.clone(), queues, batch_topics, tombstones, has_light, missing: BTreeMap::new() })
     }
 
-    /// Looks for the entry of a record.
+    /// Looks for the entries of a record.
     pub(super) async fn take(&mut self, facts: &Facts<'_>, found: &mut Inspection) -> Result<(), InspectError> {
-        if self.tombstones.cover(facts.topic, facts.physical()) {
+        for seat in facts.seats(self.has_light) {
+            self.take_seat(facts, &seat, found).await?;
+        }
+        Ok(())
+    }
+
+    async fn take_seat(
+        &mut self,
+        facts: &Facts<'_>,
+        seat: &Seat<'_>,
+        found: &mut Inspection,
+    ) -> Result<(), InspectError> {
+        if self.tombstones.cover(seat.topic, facts.physical()) {
             return Ok(());
         }
-        if !facts.is_queued() || facts.is_inner_batch() || facts.queue_id() < 0 || facts.queue_offset().0 < 0 {
+        if (facts.is_inner_batch() && !seat.is_light) || seat.queue_id < 0 || seat.offset.0 < 0 {
             return Ok(());
         }
-        let name = format!("{} queue {} offset {}", facts.topic, facts.queue_id(), facts.queue_offset());
-        let key = (facts.topic.to_owned(), facts.queue_id());
+        let name = format!("{} queue {} offset {}", seat.topic, seat.queue_id, seat.offset);
+        let key = (seat.topic.to_owned(), seat.queue_id);
         let Some(queue) = self.queues.get_mut(&key) else {
-            if !self.batch_topics.contains(facts.topic) {
-                self.missing.entry(key).or_insert((facts.queue_offset(), 0)).1 += 1;
+            if !self.batch_topics.contains(seat.topic) {
+                self.missing.entry(key).or_insert((seat.offset, 0)).1 += 1;
             }
             return Ok(());
         };
-        let Some((entry, path, position)) = queue.entry(facts.queue_offset()).await? else {
+        let Some((entry, path, position)) = queue.entry(seat.offset).await? else {
             let path = queue.files.last().map_or_else(PathBuf::new, |file| file.file.path().to_owned());
             found.report(&path, 0, format!("{name}: no entry for the record at log offset {}", facts.physical()));
             return Ok(());
@@ -127,7 +141,7 @@ impl QueueCheck {
             for number in 0..queue.files.len() {
                 for offset in queue.offsets(number) {
                     let Some((entry, path, position)) = queue.entry(offset).await? else { break };
-                    let place = (!topic.starts_with(LIGHT_QUEUE)).then_some(offset);
+                    let place = (!is_light(topic)).then_some(offset);
                     if names_a_record(entry, found.start) && !is_record_of(log, entry, place).await? {
                         let names = words(entry);
                         let what = format!(

@@ -8,6 +8,7 @@ mod damage;
 mod golden;
 mod golden_index;
 mod inspect;
+mod light_queues;
 mod model;
 mod places;
 mod reading;
