@@ -73,5 +73,5 @@ pub use instance::ClientInstance;
 pub use producer::{FailedAttempt, Producer, SendOutcome, SendStatus};
 pub use rebalance::Strategy;
 pub use request_reply::{RequestError, reply_to};
-pub use transaction::{TransactionListener, TransactionOutcome, TransactionProducer, TransactionState};
 pub use subscription::MessageSelector;
+pub use transaction::{TransactionListener, TransactionOutcome, TransactionProducer, TransactionState};

@@ -43,6 +43,18 @@ fn a_wrong_value_is_named_with_its_key_and_line() {
 }
 
 #[test]
+fn light_queues_are_kept_with_both_of_their_settings() {
+    let settings = |lmq, dispatch| {
+        let config = Config::default().with("enableLmq", lmq).with("enableMultiDispatch", dispatch);
+        let node = config.broker().expect("valid").node;
+        (node.light_queues, node.store.multi_dispatch)
+    };
+    assert_eq!(settings("true", "true"), (true, true));
+    assert_eq!(settings("true", "false"), (true, false));
+    assert_eq!(settings("false", "true"), (false, false));
+}
+
+#[test]
 fn hours_and_levels_of_retention() {
     let retention = |key, value| Config::default().with(key, value).broker().expect("valid").node.store.retention;
     assert_eq!(retention("deleteWhen", "04; 23;").delete_hours, [4, 23].into());
@@ -100,6 +112,7 @@ fn the_dump_lists_every_setting_in_force() {
     diskSpaceCleanForciblyRatio=85
     diskSpaceWarningLevelRatio=90
     duplicationEnable=false
+    enableConsumeQueueExt=false
     enableControllerMode=false
     enableDLegerCommitLog=false
     enableLmq=false
@@ -144,6 +157,7 @@ fn the_dump_lists_every_setting_in_force() {
     longPollingEnable=true
     mappedFileSizeCommitLog=1073741824
     mappedFileSizeConsumeQueue=6000000
+    mappedFileSizeConsumeQueueExt=50331648
     mappedFileSizeTimerLog=104857600
     maxErrorRateOfBloomFilter=20
     maxFilterMessageSize=16000

@@ -55,6 +55,10 @@ pub struct StoreConfig {
     pub segment_size: u64,
     /// `mappedFileSizeConsumeQueue`, bytes: 6 000 000; rounded up to whole entries.
     pub consume_queue_file_size: u64,
+    /// `enableConsumeQueueExt`: queues get an extension, in which filters find bit maps. What is there already is read either way.
+    pub extend_queues: bool,
+    /// `mappedFileSizeConsumeQueueExt`, bytes: 48 MiB.
+    pub extension_file_size: u64,
     /// `hotfireOpenQueueFilesMax`: so many files of queues are open at a time, 1 or more: 500. Each further one that is used closes another.
     pub open_queue_files_max: usize,
     /// `flushDiskType`: asynchronous.
@@ -122,6 +126,8 @@ impl StoreConfig {
             commit_log_dir: None,
             segment_size: 1 << 30,
             consume_queue_file_size: 6_000_000,
+            extend_queues: false,
+            extension_file_size: 48 << 20,
             open_queue_files_max: 500,
             flush_mode: FlushMode::Async,
             sync_flush_timeout: Duration::from_secs(5),
@@ -155,7 +161,8 @@ impl StoreConfig {
     }
 
     /// The same with the sizes that the files of the store have: a segment and a file of a queue say their size by their length. A store
-    /// without files keeps the sizes given. The files of the index do not say theirs. Light queues are taken to be wanted where there are some.
+    /// without files keeps the sizes given. The files of the index do not say theirs. Light queues and extensions are taken to be wanted where
+    /// there are some.
     ///
     /// # Errors
     /// A directory could not be read; with its path.
@@ -169,6 +176,9 @@ impl StoreConfig {
         }
         let is_light_dir = |dir: &PathBuf| dir.file_name().and_then(|name| name.to_str()).is_some_and(is_light);
         self.multi_dispatch |= list(&queues)?.iter().any(is_light_dir);
+        if let Some(length) = queue_file_length(&self.root.join(layout::EXTENSION_DIR))? {
+            (self.extend_queues, self.extension_file_size) = (true, length);
+        }
         Ok(self)
     }
 
@@ -200,6 +210,11 @@ impl StoreConfig {
         }
         if self.consume_queue_file_size > layout::SEGMENT_SIZE_MAX {
             return Err(ConfigError::ConsumeQueueFileSize { size: self.consume_queue_file_size });
+        }
+        if !(layout::UNIT_MIN as u64 + layout::UNIT_END_BYTES..=layout::SEGMENT_SIZE_MAX)
+            .contains(&self.extension_file_size)
+        {
+            return Err(ConfigError::ExtensionFileSize { size: self.extension_file_size });
         }
         if u64::from(self.max_message_size) > layout::MESSAGE_SIZE_MAX {
             return Err(ConfigError::MessageSize { size: self.max_message_size });

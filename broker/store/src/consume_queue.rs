@@ -1,9 +1,10 @@
 //! The index of one queue: entry *n*, 20 bytes, names the record with queue offset *n*.
 use crate::error::ReadError;
-use crate::layout::{self, ENTRY_SIZE, Entry};
-use crate::open_files::{OpenFiles, PooledFile};
+use crate::extension::{Extension, LastUnit, Units};
+use crate::layout::{self, ENTRY_SIZE, Entry, Unit};
+use crate::open_files::OpenFiles;
+use crate::queue_files::{QueueFile, QueueFiles, Readable};
 use protocol::{PhysicalOffset, QueueOffset};
-use rt::fs::{File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -18,14 +19,14 @@ pub(crate) struct ConsumeQueue {
     pub(crate) queue_id: i32,
     dir: PathBuf,
     file_bytes: u64,
-    open_files: Arc<OpenFiles>,
+    /// What the entries have no room for, if that is or was kept.
+    extension: Option<Extension>,
     state: Mutex<State>,
 }
 
 #[derive(Debug)]
 struct State {
-    /// Sorted by start, contiguous.
-    files: Vec<QueueFile>,
+    files: QueueFiles,
     /// First entry that names a record of the log; `max` if there is none.
     min: i64,
     /// One past the last entry that readers see.
@@ -34,17 +35,17 @@ struct State {
     last_end: PhysicalOffset,
     /// Entries from `max` on that are not written yet.
     pending: Vec<u8>,
-    /// Counts changes of the files' names, and up to which count they survive a power loss.
-    names: u64,
-    names_synced: u64,
 }
 
-#[derive(Clone, Debug)]
-struct QueueFile {
-    /// Byte position in the queue of the file's first byte.
-    start: u64,
-    file: PooledFile,
-    dirty_bytes: u64,
+/// What files hold that is whole.
+#[derive(Clone, Copy, Debug, Default)]
+struct Prefix {
+    /// Entries at the start of the last file.
+    used: u64,
+    /// End of the record of the last one.
+    last_end: PhysicalOffset,
+    /// Place of the last unit that an entry names.
+    last_unit: Option<u64>,
 }
 
 /// What became of an entry.
@@ -60,67 +61,62 @@ pub(crate) enum Push {
 
 /// A readable run of entries in one file.
 pub(crate) struct Run {
-    file: File,
-    position: u64,
-    pub(crate) path: PathBuf,
+    at: Readable,
     pub(crate) count: usize,
 }
 
 impl Run {
     pub(crate) async fn read(&self) -> io::Result<Vec<Entry>> {
         let mut bytes = vec![0; self.count * ENTRY_SIZE];
-        self.file.read_exact_at(&mut bytes, self.position).await?;
+        self.at.file.read_exact_at(&mut bytes, self.at.position).await?;
         Ok(bytes.as_chunks::<ENTRY_SIZE>().0.iter().map(Entry::decode).collect())
     }
 
-    pub(crate) fn position(&self) -> u64 {
-        self.position
+    /// The error of a read of it.
+    pub(crate) fn failed(&self, source: io::Error) -> ReadError {
+        ReadError::Io { path: self.at.path.clone(), position: self.at.position, source }
     }
 }
 
 impl ConsumeQueue {
     /// A queue without entries. Nothing is created on disk before the first entry.
     pub(crate) fn empty(
-        topic: Arc<str>,
-        queue_id: i32,
+        (topic, queue_id): (Arc<str>, i32),
         dir: PathBuf,
         file_bytes: u64,
         open_files: Arc<OpenFiles>,
+        extension: Option<Extension>,
     ) -> ConsumeQueue {
-        assert!(file_bytes > 0, "a file holds entries");
         assert!(file_bytes.is_multiple_of(ENTRY_SIZE as u64), "a file holds whole entries");
-        let state = State {
-            files: Vec::new(),
-            min: 0,
-            max: 0,
-            last_end: PhysicalOffset::ZERO,
-            pending: Vec::new(),
-            names: 0,
-            names_synced: 0,
-        };
-        ConsumeQueue { topic, queue_id, dir, file_bytes, open_files, state: Mutex::new(state) }
+        let files = QueueFiles::new(dir.clone(), file_bytes, open_files);
+        let state = State { files, min: 0, max: 0, last_end: PhysicalOffset::ZERO, pending: Vec::new() };
+        ConsumeQueue { topic, queue_id, dir, file_bytes, extension, state: Mutex::new(state) }
     }
 
     /// Opens the files of a directory; [`keep_below`](Self::keep_below) must follow before anything is read.
     /// `Err` with the path if one is too long; a file of another name makes the caller rebuild the queue.
     pub(crate) fn adopt(&self, paths: &[(u64, PathBuf)], is_named: bool) -> io::Result<Result<(), (PathBuf, u64)>> {
-        let mut files = Vec::with_capacity(paths.len());
-        for (start, path) in paths {
-            let file = OpenOptions::new().write(true).open(path)?;
-            let length = file.len()?;
-            if length > self.file_bytes {
-                return Ok(Err((path.clone(), length)));
-            }
-            if length < self.file_bytes {
-                file.set_len(self.file_bytes)?;
-            }
-            let file = PooledFile::new(&self.open_files, path.clone(), file);
-            files.push(QueueFile { start: *start, file, dirty_bytes: 0 });
+        if let Some(extension) = &self.extension
+            && let Err(too_long) = extension.load(is_named)?
+        {
+            return Ok(Err(too_long));
         }
-        let mut state = self.lock();
-        state.files = files;
-        state.names += u64::from(!is_named);
-        Ok(Ok(()))
+        self.lock().files.adopt(paths, is_named)
+    }
+
+    /// The directory of its extension's files.
+    pub(crate) fn extension_dir(&self) -> Option<&Path> {
+        self.extension.as_ref().map(Extension::dir)
+    }
+
+    /// Whether new entries get a unit in its extension.
+    pub(crate) fn is_extended(&self) -> bool {
+        self.extension.as_ref().is_some_and(|extension| extension.is_written)
+    }
+
+    /// A reader of the units that entries name.
+    pub(crate) fn units(&self) -> Option<Units<'_>> {
+        self.extension.as_ref().map(Extension::units)
     }
 
     /// The directory of its files.
@@ -140,7 +136,7 @@ impl ConsumeQueue {
     }
 
     /// Takes the entry of queue offset `offset`; readers see it after [`write_pending`](Self::write_pending).
-    pub(crate) fn push(&self, offset: QueueOffset, entry: Entry) -> Push {
+    pub(crate) fn push(&self, offset: QueueOffset, entry: Entry, unit: &Unit) -> Push {
         assert!(offset.0 >= 0, "queue offsets are checked where they enter");
         let mut state = self.lock();
         let next = state.next();
@@ -150,6 +146,8 @@ impl ConsumeQueue {
         if offset.0 > next {
             return Push::Gap { expected: next };
         }
+        let address = self.extension.as_ref().filter(|extension| extension.is_written).and_then(|it| it.push(unit));
+        let entry = Entry { tags_code: address.unwrap_or(entry.tags_code), ..entry };
         state.pending.extend_from_slice(&entry.encode());
         state.last_end = entry.end();
         Push::Added
@@ -196,17 +194,11 @@ impl ConsumeQueue {
     /// repeated.
     pub(crate) fn write_pending(&self) -> io::Result<()> {
         let mut state = self.lock();
-        let mut done = 0;
-        while done < state.pending.len() {
-            let position = layout::entry_position(QueueOffset(state.max)) + done as u64;
-            let index = self.file_for(&mut state, position)?;
-            let at = position - state.files[index].start;
-            let length =
-                usize::try_from(self.file_bytes - at).map_or(usize::MAX, |room| room.min(state.pending.len() - done));
-            state.files[index].file.get()?.write_at(&state.pending[done..done + length], at)?;
-            state.files[index].dirty_bytes += length as u64;
-            done += length;
+        if let Some(extension) = &self.extension {
+            extension.write_pending()?;
         }
+        let State { files, pending, max, .. } = &mut *state;
+        files.write(layout::entry_position(QueueOffset(*max)), pending)?;
         state.max = state.next();
         state.pending.clear();
         Ok(())
@@ -218,17 +210,11 @@ impl ConsumeQueue {
         if from.0 < 0 || from.0 >= state.max {
             return Ok(None);
         }
-        let position = layout::entry_position(from);
-        let Some(file) = state.file_at(position, self.file_bytes) else { return Ok(None) };
-        let handle = match file.file.get() {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            opened => opened?,
-        };
-        let in_file = (file.start + self.file_bytes - position) / ENTRY_SIZE as u64;
+        let Some(at) = state.files.at(layout::entry_position(from))? else { return Ok(None) };
+        let in_file = at.length / ENTRY_SIZE as u64;
         let readable = u64::try_from(state.max - from.0).expect("checked above");
         let count = usize::try_from(in_file.min(readable)).map_or(count, |there| there.min(count));
-        let path = file.file.path().to_owned();
-        Ok(Some(Run { file: handle, position: position - file.start, path, count }))
+        Ok(Some(Run { at, count }))
     }
 
     /// The first queue offset of the next file after the one that would hold `from`.
@@ -257,18 +243,17 @@ impl ConsumeQueue {
         let files = {
             let mut state = self.lock();
             state.pending.clear();
-            state.files.clone()
+            state.files.all().to_vec()
         };
         let first = files.first().map_or(0, |file| file.start);
-        let (mut keep, mut last_end) = (first, PhysicalOffset::ZERO);
+        let (mut keep, mut prefix) = (first, Prefix::default());
         // Files before the last three are older than any entry that a crash can have left unwritten (Apache's rule too); they
         // matter only if the cut lies in them.
         let mut from = files.len().saturating_sub(3);
         loop {
             for file in &files[from..] {
-                let (used, end) = self.valid_prefix(file, limit, last_end).await?;
-                keep = file.start + used * ENTRY_SIZE as u64;
-                last_end = end;
+                prefix = self.valid_prefix(file, limit, prefix).await?;
+                keep = file.start + prefix.used * ENTRY_SIZE as u64;
                 if keep < file.start + self.file_bytes {
                     break;
                 }
@@ -276,15 +261,23 @@ impl ConsumeQueue {
             if from == 0 || keep > files[from].start {
                 break;
             }
-            (from, last_end) = (from - 1, PhysicalOffset::ZERO);
+            (from, prefix) = (from - 1, Prefix::default());
         }
-        self.clear_from(keep)?;
         {
             let mut state = self.lock();
+            state.files.clear_from(keep)?;
             // The name of the first file says which offsets are used, even if no entry is left.
             state.max = entries_in(keep);
             state.min = state.max;
-            state.last_end = last_end;
+            state.last_end = prefix.last_end;
+        }
+        if let Some(extension) = &self.extension {
+            let last = match prefix.last_unit {
+                Some(place) => LastUnit::At(place),
+                None if from == 0 => LastUnit::None,
+                None => LastUnit::Unknown,
+            };
+            extension.keep_through(last).await?;
         }
         if keep != first {
             self.find_min(entries_in(first), log_min).await?;
@@ -292,28 +285,23 @@ impl ConsumeQueue {
         Ok(())
     }
 
-    /// How many entries at the start of a file are used, in log order, and end at or below `limit`; and the end of the last.
-    async fn valid_prefix(
-        &self,
-        file: &QueueFile,
-        limit: PhysicalOffset,
-        before: PhysicalOffset,
-    ) -> io::Result<(u64, PhysicalOffset)> {
-        let (mut used, mut last_end) = (0, before);
+    /// What the start of a file holds that is used, in log order behind `before`, and ends at or below `limit`.
+    async fn valid_prefix(&self, file: &QueueFile, limit: PhysicalOffset, before: Prefix) -> io::Result<Prefix> {
+        let mut prefix = Prefix { used: 0, ..before };
         let handle = file.file.get()?;
         let mut chunk = vec![0; SCAN_ENTRIES * ENTRY_SIZE];
         loop {
-            let position = used * ENTRY_SIZE as u64;
+            let position = prefix.used * ENTRY_SIZE as u64;
             let length = usize::try_from(self.file_bytes - position).map_or(chunk.len(), |rest| rest.min(chunk.len()));
             handle.read_exact_at(&mut chunk[..length], position).await?;
             for bytes in chunk[..length].as_chunks::<ENTRY_SIZE>().0 {
-                match Entry::decode(bytes).end_after(last_end, limit) {
-                    Some(end) => (used, last_end) = (used + 1, end),
-                    None => return Ok((used, last_end)),
-                }
+                let entry = Entry::decode(bytes);
+                let Some(last_end) = entry.end_after(prefix.last_end, limit) else { return Ok(prefix) };
+                let last_unit = layout::place_of(entry.tags_code).or(prefix.last_unit);
+                prefix = Prefix { used: prefix.used + 1, last_end, last_unit };
             }
-            if used * ENTRY_SIZE as u64 == self.file_bytes {
-                return Ok((used, last_end));
+            if prefix.used * ENTRY_SIZE as u64 == self.file_bytes {
+                return Ok(prefix);
             }
         }
     }
@@ -329,23 +317,16 @@ impl ConsumeQueue {
         self.find_min(min, log_min).await.map_err(|source| (self.dir.clone(), source))?;
         let position = layout::entry_position(self.bounds().0);
         let mut removed = 0;
-        loop {
-            let oldest = {
-                let state = self.lock();
-                let is_below = |file: &&QueueFile| state.files.len() > 1 && file.start + self.file_bytes <= position;
-                state.files.first().filter(is_below).cloned()
-            };
-            let Some(QueueFile { file, .. }) = oldest else { return Ok(removed) };
-            match rt::fs::remove_file(file.path()) {
-                Err(source) if source.kind() != io::ErrorKind::NotFound => {
-                    return Err((file.path().to_owned(), source));
-                }
-                _ => {}
-            }
-            self.lock().files.remove(0);
-            rt::fs::sync_dir(&self.dir).await.map_err(|source| (self.dir.clone(), source))?;
+        while let Some(dir) = { self.lock().files.remove_oldest_below(position)? } {
+            rt::fs::sync_dir(&dir).await.map_err(|source| (dir, source))?;
             removed += 1;
         }
+        let Some(extension) = &self.extension else { return Ok(removed) };
+        let first = self.entry(self.bounds().0).await.map_err(|source| (self.dir.clone(), source))?;
+        if let Some(place) = first.and_then(|entry| layout::place_of(entry.tags_code)) {
+            extension.remove_below(place).await?;
+        }
+        Ok(removed)
     }
 
     /// Moves the minimum to the first entry whose record is still in the log (`correctMinOffset`).
@@ -366,34 +347,13 @@ impl ConsumeQueue {
         Ok(())
     }
 
-    /// Removes the files behind `position` and clears the rest of the file that holds it, or that is the first left of a queue whose
-    /// older files were removed.
-    fn clear_from(&self, position: u64) -> io::Result<()> {
-        let mut state = self.lock();
-        while let Some(file) = state.files.last() {
-            let says_next = file.start == position && position > 0 && state.files.len() == 1;
-            if file.start >= position && !says_next {
-                rt::fs::remove_file(file.file.path())?;
-                state.files.pop();
-                state.names += 1;
-                continue;
-            }
-            let at = position - file.start;
-            if at < self.file_bytes {
-                let handle = file.file.get()?;
-                handle.set_len(at)?;
-                handle.set_len(self.file_bytes)?;
-                state.files.last_mut().expect("looked at above").dirty_bytes += layout::PAGE;
-            }
-            break;
-        }
-        Ok(())
-    }
-
     /// Removes everything: the queue's offsets begin anew.
     pub(crate) fn reset(&self) -> io::Result<()> {
-        self.clear_from(0)?;
         let mut state = self.lock();
+        state.files.clear_from(0)?;
+        if let Some(extension) = &self.extension {
+            extension.reset()?;
+        }
         state.pending.clear();
         (state.min, state.max, state.last_end) = (0, 0, PhysicalOffset::ZERO);
         Ok(())
@@ -401,60 +361,24 @@ impl ConsumeQueue {
 
     /// Bytes written since the last sync.
     pub(crate) fn dirty_bytes(&self) -> u64 {
-        self.lock().files.iter().map(|file| file.dirty_bytes).sum()
+        self.extension.as_ref().map_or(0, Extension::dirty_bytes) + self.lock().files.dirty_bytes()
     }
 
     /// Whether there is anything to sync: bytes, or names.
     pub(crate) fn is_dirty(&self) -> bool {
-        let state = self.lock();
-        state.names != state.names_synced || state.files.iter().any(|file| file.dirty_bytes > 0)
+        self.extension.as_ref().is_some_and(Extension::is_dirty) || self.lock().files.is_dirty()
     }
 
     /// Makes the entries that readers see at the moment of the call survive a power loss, and the files' names.
     pub(crate) async fn sync(&self, root: &Path) -> Result<(), (PathBuf, io::Error)> {
-        let (files, names, is_named) = {
-            let state = self.lock();
-            let dirty = state.files.iter().filter(|file| file.dirty_bytes > 0).cloned().collect::<Vec<_>>();
-            (dirty, state.names, state.names == state.names_synced)
-        };
-        for file in &files {
-            let failed = |error| (file.file.path().to_owned(), error);
-            file.file.get().map_err(failed)?.sync_data().await.map_err(failed)?;
+        let unsynced = self.lock().files.unsynced();
+        // Units before the entries that name them.
+        if let Some(extension) = &self.extension {
+            extension.sync().await?;
         }
-        if !is_named {
-            let topic_dir = self.dir.parent().unwrap_or(root);
-            for dir in [self.dir.as_path(), topic_dir, root] {
-                rt::fs::sync_dir(dir).await.map_err(|error| (dir.to_owned(), error))?;
-            }
-        }
-        let mut state = self.lock();
-        for synced in &files {
-            if let Some(file) = state.files.iter_mut().find(|file| file.start == synced.start) {
-                file.dirty_bytes = file.dirty_bytes.saturating_sub(synced.dirty_bytes);
-            }
-        }
-        state.names_synced = names;
+        unsynced.sync(root).await?;
+        self.lock().files.synced(&unsynced);
         Ok(())
-    }
-
-    fn file_for(&self, state: &mut State, position: u64) -> io::Result<usize> {
-        if let Some(index) =
-            state.files.iter().rposition(|file| file.start <= position && position < file.start + self.file_bytes)
-        {
-            return Ok(index);
-        }
-        let start = position - position % self.file_bytes;
-        assert!(state.files.last().is_none_or(|last| last.start < start), "files are created in order");
-        if state.files.is_empty() {
-            rt::fs::create_dir_all(&self.dir)?;
-        }
-        let path = self.dir.join(layout::file_name(start));
-        let file = OpenOptions::new().write(true).create(true).truncate(true).open(&path)?;
-        file.set_len(self.file_bytes)?;
-        let file = PooledFile::new(&self.open_files, path, file);
-        state.files.push(QueueFile { start, file, dirty_bytes: 0 });
-        state.names += 1;
-        Ok(state.files.len() - 1)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -466,8 +390,10 @@ impl ConsumeQueue {
         assert!(0 <= state.min, "offsets are not negative");
         assert!(state.min <= state.next(), "the minimum is not above the maximum");
         assert!(state.pending.len().is_multiple_of(ENTRY_SIZE), "whole entries");
-        for pair in state.files.windows(2) {
-            assert_eq!(pair[0].start + self.file_bytes, pair[1].start, "files are contiguous");
+        state.files.check_invariants();
+        drop(state);
+        if let Some(extension) = &self.extension {
+            extension.check_invariants();
         }
     }
 }
@@ -483,11 +409,6 @@ impl State {
         for _ in 0..count {
             self.pending.extend_from_slice(&bytes);
         }
-    }
-
-    fn file_at(&self, position: u64, file_bytes: u64) -> Option<&QueueFile> {
-        let index = self.files.partition_point(|file| file.start <= position).checked_sub(1)?;
-        self.files.get(index).filter(|file| position < file.start + file_bytes)
     }
 }
 

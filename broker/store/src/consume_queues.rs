@@ -1,8 +1,12 @@
 //! All consume queues: which there are on disk, and the set in memory.
 use crate::consume_queue::ConsumeQueue;
 use crate::error::StoreError;
+use crate::extension::Extension;
 use crate::layout;
+use crate::light_queues::is_light;
 use crate::open_files::OpenFiles;
+use crate::queue_files::files_of;
+use crate::recovery::failed;
 use crate::tombstones::Tombstones;
 use protocol::PhysicalOffset;
 use std::collections::BTreeMap;
@@ -12,26 +16,44 @@ use std::sync::{Arc, Mutex};
 
 type Table = BTreeMap<Arc<str>, BTreeMap<i32, Arc<ConsumeQueue>>>;
 
+/// How large files of queues are, and how many of them are open.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct QueueSizes {
+    pub(crate) file_bytes: u64,
+    pub(crate) extension_file_bytes: u64,
+    /// Whether queues get an extension.
+    pub(crate) is_extended: bool,
+    pub(crate) open_max: usize,
+}
+
 #[derive(Debug)]
 pub(crate) struct ConsumeQueues {
     /// `root/consumequeue`.
     root: PathBuf,
-    file_bytes: u64,
+    /// `root/consumequeue_ext`.
+    extension_root: PathBuf,
+    sizes: QueueSizes,
     open_files: Arc<OpenFiles>,
     table: Mutex<Table>,
     tombstones: Tombstones,
 }
 
 impl ConsumeQueues {
-    /// `sizes`: bytes of a file, and how many files may be open.
-    pub(crate) fn new(root: PathBuf, (file_bytes, open_max): (u64, usize), tombstones: Tombstones) -> ConsumeQueues {
-        ConsumeQueues { root, file_bytes, open_files: OpenFiles::new(open_max), table: Mutex::default(), tombstones }
+    pub(crate) fn new(root: &Path, sizes: QueueSizes, tombstones: Tombstones) -> ConsumeQueues {
+        ConsumeQueues {
+            root: root.join(layout::CONSUME_QUEUE_DIR),
+            extension_root: root.join(layout::EXTENSION_DIR),
+            open_files: OpenFiles::new(sizes.open_max),
+            sizes,
+            table: Mutex::default(),
+            tombstones,
+        }
     }
 
     /// Finds the queues on disk. Their entries are not looked at yet. After an orderly stop their names are known to be synced.
     pub(crate) fn load(
-        root: PathBuf,
-        sizes: (u64, usize),
+        root: &Path,
+        sizes: QueueSizes,
         is_clean: bool,
         tombstones: Tombstones,
     ) -> Result<ConsumeQueues, StoreError> {
@@ -48,7 +70,34 @@ impl ConsumeQueues {
                 queues.load_queue(&topic, queue_id, &queue_dir, is_clean)?;
             }
         }
+        queues.remove_orphans()?;
         Ok(queues)
+    }
+
+    /// Removes extensions without a queue: a crash came between the removals of the two, or before the queue's first entry was written.
+    fn remove_orphans(&self) -> Result<(), StoreError> {
+        let removed = |path: &Path, done: io::Result<()>| match done {
+            Err(error) if error.kind() != io::ErrorKind::DirectoryNotEmpty => {
+                Err(StoreError::Io { action: "remove", path: path.to_owned(), source: error })
+            }
+            _ => Ok(()),
+        };
+        if rt::fs::metadata(&self.extension_root).is_err() {
+            return Ok(());
+        }
+        for topic_dir in list_dirs(&self.extension_root)? {
+            let Some(topic) = topic_dir.file_name().and_then(|name| name.to_str()) else { continue };
+            for dir in list_dirs(&topic_dir)? {
+                let Some(queue_id) = queue_id_of(&dir).filter(|id| self.get(topic, *id).is_none()) else { continue };
+                rt::probe!("store.extension.orphan_removed");
+                tracing::warn!(topic, queue_id, "extension without a queue is removed");
+                for path in rt::fs::read_dir(&dir).map_err(failed("list", &dir))? {
+                    removed(&path, rt::fs::remove_file(&path))?;
+                }
+                removed(&dir, rt::fs::remove_dir(&dir))?;
+            }
+        }
+        Ok(())
     }
 
     fn load_queue(&self, topic: &Arc<str>, queue_id: i32, dir: &Path, is_clean: bool) -> Result<(), StoreError> {
@@ -56,18 +105,16 @@ impl ConsumeQueues {
             let path = dir.to_owned();
             move |source| StoreError::Io { action, path, source }
         };
-        let mut files = Vec::new();
-        for path in rt::fs::read_dir(dir).map_err(io("list"))? {
-            match layout::parse_file_name(&path).filter(|start| start.is_multiple_of(self.file_bytes)) {
-                Some(start) => files.push((start, path)),
-                None => return Err(StoreError::ForeignFile { path, file_size: self.file_bytes }),
-            }
-        }
-        files.sort();
+        let file_bytes = self.sizes.file_bytes;
+        let files = files_of(dir, file_bytes).map_err(io("list"))?;
+        let files = files.map_err(|path| StoreError::ForeignFile { path, file_size: file_bytes })?;
         let queue = self.insert(topic, queue_id);
         match queue.adopt(&files, is_clean).map_err(io("open files of"))? {
-            Err((path, length)) => return Err(StoreError::FileLength { path, length, expected: self.file_bytes }),
-            Ok(()) if files.windows(2).all(|pair| pair[0].0 + self.file_bytes == pair[1].0) => {}
+            Err((path, length)) => {
+                let expected = if path.starts_with(dir) { file_bytes } else { self.sizes.extension_file_bytes };
+                return Err(StoreError::FileLength { path, length, expected });
+            }
+            Ok(()) if files.windows(2).all(|pair| pair[0].0 + file_bytes == pair[1].0) => {}
             Ok(()) => {
                 tracing::warn!(%topic, queue_id, "a consume-queue file is missing, the queue is rebuilt");
                 queue.reset().map_err(io("clear"))?;
@@ -78,6 +125,10 @@ impl ConsumeQueues {
 
     pub(crate) fn root(&self) -> &Path {
         &self.root
+    }
+
+    pub(crate) fn extension_root(&self) -> &Path {
+        &self.extension_root
     }
 
     pub(crate) fn get(&self, topic: &str, queue_id: i32) -> Option<Arc<ConsumeQueue>> {
@@ -134,16 +185,21 @@ impl ConsumeQueues {
         let mut table = self.lock();
         let queues = table.entry(Arc::clone(topic)).or_default();
         let create = || {
-            let dir = self.root.join(&**topic).join(queue_id.to_string());
-            Arc::new(ConsumeQueue::empty(
-                Arc::clone(topic),
-                queue_id,
-                dir,
-                self.file_bytes,
-                Arc::clone(&self.open_files),
-            ))
+            let [dir, extension_dir] =
+                [&self.root, &self.extension_root].map(|root| root.join(&**topic).join(queue_id.to_string()));
+            let extension = self.has_extension(topic, &extension_dir).then(|| {
+                let (file_bytes, is_written) = (self.sizes.extension_file_bytes, self.sizes.is_extended);
+                Extension::empty(extension_dir, file_bytes, is_written, Arc::clone(&self.open_files))
+            });
+            let (file_bytes, pool) = (self.sizes.file_bytes, Arc::clone(&self.open_files));
+            Arc::new(ConsumeQueue::empty((Arc::clone(topic), queue_id), dir, file_bytes, pool, extension))
         };
         Arc::clone(queues.entry(queue_id).or_insert_with(create))
+    }
+
+    /// Whether the queue keeps what its entries have no room for, or once did. Light queues have no extension.
+    fn has_extension(&self, topic: &str, dir: &Path) -> bool {
+        !is_light(topic) && (self.sizes.is_extended || rt::fs::metadata(dir).is_ok())
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Table> {

@@ -7,10 +7,11 @@ use crate::consume_queue::{ConsumeQueue, Push};
 use crate::consume_queues::{ConsumeQueues, is_directory_name};
 use crate::flush::FlushMark;
 use crate::index::Index;
-use crate::layout::Entry;
+use crate::layout::{Entry, Unit};
 use crate::poison::PoisonCause;
 use crate::scan::{Check, Facts, Seat, Step, examine};
 use crate::store::Store;
+use protocol::message::RecordView;
 use protocol::{PhysicalOffset, QueueOffset, RecordError};
 use rt::sync::CancellationToken;
 use std::io;
@@ -32,6 +33,8 @@ pub struct Arrival {
     pub queue_offset: QueueOffset,
     /// Hash of its tag, 0 without one.
     pub tags_code: i64,
+    /// What the queue's extension has of it: see [`BitMaps`].
+    pub bit_map: Vec<u8>,
     /// Store time, Unix milliseconds.
     pub store_timestamp: i64,
     /// Start of its record.
@@ -45,6 +48,14 @@ pub struct Arrival {
 pub trait Arrivals: Send + Sync {
     /// A message has become readable.
     fn arrived(&self, arrival: &Arrival);
+}
+
+/// Who knows which filters a message passes (`CommitLogDispatcherCalcBitMap`). Asked by recovery and from the dispatch task for each message
+/// of a queue that has an extension; it must not block.
+pub trait BitMaps: Send + Sync {
+    /// The bit map that goes into the queue's extension and comes to [`EntryFilter`](crate::EntryFilter); one that is longer than 32 747 bytes
+    /// is not kept.
+    fn bit_map(&self, record: &RecordView<'_>) -> Vec<u8>;
 }
 
 /// Between the keys of a message.
@@ -71,8 +82,8 @@ pub(crate) enum DispatchError {
 /// What became of one record.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Placed {
-    /// It has a new entry, with this code of its tags.
-    Added { tags_code: i64 },
+    /// It has a new entry.
+    Added(Unit),
     /// It has none, or had it before.
     Nothing,
     /// Its queue has begun anew, for instance because the topic was removed and made again since the queue's last entry. The entries have to
@@ -82,35 +93,46 @@ pub(crate) enum Placed {
     Gap { expected: i64 },
 }
 
-/// Gives a record the entry of one of its seats (in memory; [`ConsumeQueue::write_pending`] follows). A seat that no queue can have is
-/// passed over: a damaged or hostile topic must not become a path.
-pub(crate) fn place(
-    queues: &ConsumeQueues,
-    facts: &Facts<'_>,
-    seat: &Seat<'_>,
-    delay_levels_ms: &[i64],
-) -> (Placed, Option<Arc<ConsumeQueue>>) {
-    if queues.tombstones().cover(seat.topic, facts.physical()) {
-        return (Placed::Nothing, None);
-    }
-    if !is_directory_name(seat.topic) || seat.queue_id < 0 || seat.offset.0 < 0 {
-        tracing::warn!(physical = %facts.physical(), "record names no possible queue");
-        return (Placed::Nothing, None);
-    }
-    let queue = queues.get_or_create(seat.topic, seat.queue_id);
-    let tags_code = facts.tags_code(delay_levels_ms);
-    let entry = Entry { physical: facts.physical(), size: facts.size(), tags_code };
-    let placed = match queue.push(seat.offset, entry) {
-        Push::Added => Placed::Added { tags_code },
-        Push::Known if queue.is_of_former_topic(seat.offset, &entry) => Placed::Anew,
-        Push::Known => Placed::Nothing,
-        // A log of Apache's broker may say so: it gives offsets while it keeps no light queues.
-        Push::Gap { expected } if seat.is_light && expected > 0 && queue.is_too_wide(expected, seat.offset) => {
-            Placed::Anew
+/// What entries are made with.
+#[derive(Clone, Copy)]
+pub(crate) struct Placer<'a> {
+    pub(crate) queues: &'a ConsumeQueues,
+    pub(crate) delay_levels_ms: &'a [i64],
+    pub(crate) bit_maps: Option<&'a dyn BitMaps>,
+}
+
+impl Placer<'_> {
+    /// Gives a record the entry of one of its seats (in memory; [`ConsumeQueue::write_pending`] follows). A seat that no queue can have is
+    /// passed over: a damaged or hostile topic must not become a path.
+    pub(crate) fn place(&self, facts: &Facts<'_>, seat: &Seat<'_>) -> (Placed, Option<Arc<ConsumeQueue>>) {
+        let queues = self.queues;
+        if queues.tombstones().cover(seat.topic, facts.physical()) {
+            return (Placed::Nothing, None);
         }
-        Push::Gap { expected } => Placed::Gap { expected },
-    };
-    (placed, Some(queue))
+        if !is_directory_name(seat.topic) || seat.queue_id < 0 || seat.offset.0 < 0 {
+            tracing::warn!(physical = %facts.physical(), "record names no possible queue");
+            return (Placed::Nothing, None);
+        }
+        let queue = queues.get_or_create(seat.topic, seat.queue_id);
+        let bit_maps = self.bit_maps.filter(|_| queue.is_extended());
+        let unit = Unit {
+            tags_code: facts.tags_code(self.delay_levels_ms),
+            store_timestamp: facts.store_timestamp(),
+            bit_map: bit_maps.map(|bit_maps| bit_maps.bit_map(facts.record())).unwrap_or_default(),
+        };
+        let entry = Entry { physical: facts.physical(), size: facts.size(), tags_code: unit.tags_code };
+        let placed = match queue.push(seat.offset, entry, &unit) {
+            Push::Added => Placed::Added(unit),
+            Push::Known if queue.is_of_former_topic(seat.offset, &entry) => Placed::Anew,
+            Push::Known => Placed::Nothing,
+            // A log of Apache's broker may say so: it gives offsets while it keeps no light queues.
+            Push::Gap { expected } if seat.is_light && expected > 0 && queue.is_too_wide(expected, seat.offset) => {
+                Placed::Anew
+            }
+            Push::Gap { expected } => Placed::Gap { expected },
+        };
+        (placed, Some(queue))
+    }
 }
 
 /// Closes a gap that nothing can fill: an empty queue begins there, a queue with entries gets holes.
@@ -237,24 +259,25 @@ impl Store {
         facts: &Facts<'_>,
         seat: &Seat<'_>,
     ) -> Result<(), DispatchError> {
-        let delay_levels = &self.config.delay_levels_ms;
-        let (mut placed, queue) = place(&self.queues, facts, seat, delay_levels);
+        let placer = self.placer();
+        let (mut placed, queue) = placer.place(facts, seat);
         let Some(queue) = queue else { return Ok(()) };
         if placed == Placed::Anew {
             self.begin_anew(&queue)?;
-            placed = place(&self.queues, facts, seat, delay_levels).0;
+            placed = placer.place(facts, seat).0;
         }
         if let Placed::Gap { expected } = placed {
             close_gap(&queue, expected, seat).map_err(|error| self.unreadable(facts.physical(), error))?;
-            placed = place(&self.queues, facts, seat, delay_levels).0;
+            placed = placer.place(facts, seat).0;
         }
-        let Placed::Added { tags_code } = placed else { return Ok(()) };
+        let Placed::Added(unit) = placed else { return Ok(()) };
         dispatcher.arrivals.push(Arrival {
             topic: Arc::clone(&queue.topic),
             queue_id: queue.queue_id,
             queue_offset: seat.offset,
-            tags_code,
-            store_timestamp: facts.store_timestamp(),
+            tags_code: unit.tags_code,
+            bit_map: unit.bit_map,
+            store_timestamp: unit.store_timestamp,
             physical: facts.physical(),
             size: u32::try_from(facts.size()).expect("sizes are positive"),
         });

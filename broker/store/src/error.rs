@@ -28,6 +28,12 @@ pub enum ConfigError {
         /// The value.
         size: u64,
     },
+    /// `mappedFileSizeConsumeQueueExt` out of range.
+    #[error("mappedFileSizeConsumeQueueExt {size} is out of range")]
+    ExtensionFileSize {
+        /// The value.
+        size: u64,
+    },
     /// `maxMessageSize` out of range.
     #[error("maxMessageSize {size} is out of range")]
     MessageSize {

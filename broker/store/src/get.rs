@@ -1,6 +1,7 @@
 //! Reading by queue offset.
 use crate::consume_queue::ConsumeQueue;
 use crate::error::ReadError;
+use crate::extension::Units;
 use crate::layout::{self, Entry};
 use crate::light_queues::is_light;
 use crate::scan::{Seat, Step, examine};
@@ -9,6 +10,7 @@ use crate::store::Store;
 use bytes::Bytes;
 use protocol::{PhysicalOffset, QueueOffset};
 use std::collections::BTreeSet;
+use std::io;
 use std::sync::Arc;
 
 /// Which messages a reader wants, by the hash in the queue entry.
@@ -20,6 +22,22 @@ pub enum TagFilter {
     /// Those whose tag hash ([`protocol::tags_code`]) is in the set; an empty set matches all. Hashes collide: the client
     /// compares the tags themselves.
     Codes(BTreeSet<i64>),
+}
+
+/// A reader's filter by what the queue says of a message, before its record is read.
+pub trait EntryFilter: Sync {
+    /// Whether the reader wants the message. `tags_code`: the hash of its tag; none if the queue does not say (any more). `bit_map`: what
+    /// [`BitMaps`](crate::BitMaps) said of it; empty if nobody did.
+    fn wants(&self, tags_code: Option<i64>, bit_map: &[u8]) -> bool;
+}
+
+impl EntryFilter for TagFilter {
+    fn wants(&self, tags_code: Option<i64>, _: &[u8]) -> bool {
+        match (self, tags_code) {
+            (TagFilter::All, _) | (_, None) => true,
+            (TagFilter::Codes(codes), Some(code)) => codes.is_empty() || codes.contains(&code),
+        }
+    }
 }
 
 /// A read of one queue.
@@ -103,15 +121,6 @@ impl GetOutcome {
     }
 }
 
-impl TagFilter {
-    fn wants(&self, code: i64) -> bool {
-        match self {
-            TagFilter::All => true,
-            TagFilter::Codes(codes) => codes.is_empty() || codes.contains(&code),
-        }
-    }
-}
-
 impl Store {
     /// Reads messages of one queue, as many as the request, the configured transfer limits and one consume-queue file allow, and
     /// at least one if there is one. Each record is checked before it is handed out.
@@ -119,6 +128,14 @@ impl Store {
     /// # Errors
     /// The disk failed, or a record is damaged: never another message instead.
     pub async fn get(&self, request: GetRequest) -> Result<GetOutcome, ReadError> {
+        self.get_where(request, &TagFilter::All).await
+    }
+
+    /// As [`get`](Self::get), of the messages that the filter wants besides.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub async fn get_where(&self, request: GetRequest, filter: &dyn EntryFilter) -> Result<GetOutcome, ReadError> {
         let Some(queue) = self.queues.get(&request.topic, request.queue_id) else {
             let none = (QueueOffset::ZERO, QueueOffset::ZERO);
             return Ok(GetOutcome::nothing(GetStatus::NoMatchedLogicQueue, QueueOffset::ZERO, none));
@@ -131,7 +148,7 @@ impl Store {
             _ if from < min => (GetStatus::OffsetTooSmall, min),
             _ if from == max => (GetStatus::OffsetOverflowOne, max),
             _ if from > max => (GetStatus::OffsetOverflowBadly, max),
-            _ => return self.get_inside(&queue, &request, bounds).await,
+            _ => return self.get_inside(&queue, &request, filter, bounds).await,
         };
         Ok(GetOutcome::nothing(status, next, bounds))
     }
@@ -140,6 +157,7 @@ impl Store {
         &self,
         queue: &ConsumeQueue,
         request: &GetRequest,
+        filter: &dyn EntryFilter,
         bounds: (QueueOffset, QueueOffset),
     ) -> Result<GetOutcome, ReadError> {
         let entry_bytes = layout::ENTRY_SIZE as u64;
@@ -156,11 +174,11 @@ impl Store {
             let next = queue.next_file(request.from).min(bounds.1);
             return Ok(GetOutcome::nothing(GetStatus::OffsetFoundNull, next, bounds));
         };
-        let failed = |source| ReadError::Io { path: run.path.clone(), position: run.position(), source };
-        let entries = run.read().await.map_err(failed)?;
+        let entries = run.read().await.map_err(|source| run.failed(source))?;
         let mut batch = Batch::new(self, request);
         let mut out = GetOutcome::nothing(GetStatus::NoMatchedMessage, request.from, bounds);
         let mut wanted = Vec::new();
+        let mut units = queue.units();
         let mut visited = PhysicalOffset::ZERO;
         // Entries of a segment that is gone are passed over without a look at each record.
         let mut resume = self.log_min();
@@ -172,8 +190,11 @@ impl Store {
                 break;
             }
             out.next = offset + 1;
-            if !is_gone && !request.tags.wants(entry.tags_code) {
-                continue;
+            if !is_gone {
+                let (tags_code, bit_map) = said_of(&entry, &mut units).await.map_err(|source| run.failed(source))?;
+                if !request.tags.wants(tags_code, &bit_map) || !filter.wants(tags_code, &bit_map) {
+                    continue;
+                }
             }
             match if is_gone { None } else { self.log.segment_of_record(&entry) } {
                 Some(segment) => {
@@ -297,6 +318,16 @@ impl Wanted {
 /// Length of the record of an entry that has a place in the log.
 fn entry_bytes(entry: &Entry) -> usize {
     usize::try_from(entry.size).unwrap_or(0)
+}
+
+/// The hash of an entry's tag and its message's bit map, as far as the queue knows them.
+async fn said_of(entry: &Entry, units: &mut Option<Units<'_>>) -> io::Result<(Option<i64>, Vec<u8>)> {
+    let Some(place) = layout::place_of(entry.tags_code) else { return Ok((Some(entry.tags_code), Vec::new())) };
+    let unit = match units {
+        Some(units) => units.at(place).await?,
+        None => None,
+    };
+    Ok(unit.map_or((None, Vec::new()), |unit| (Some(unit.tags_code), unit.bit_map)))
 }
 
 /// How much of an answer is used up (`isTheBatchFull`).

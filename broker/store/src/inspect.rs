@@ -3,6 +3,7 @@
 //!
 //! The sizes of the files need not be known: a segment is as long as its file. Each record is read with all checks, and looked for in its
 //! queue and in the index of keys; then each entry that no record stands for is named.
+mod extension;
 mod keys;
 mod log;
 mod queues;
@@ -59,7 +60,7 @@ pub struct Damage {
 pub const DAMAGE_MAX: usize = 100;
 
 /// What Apache's broker keeps and Hotfire has no use for.
-const NOT_READ: [&str; 3] = [layout::BATCH_QUEUE_DIR, "consumequeue_ext", "compaction"];
+const NOT_READ: [&str; 2] = [layout::BATCH_QUEUE_DIR, "compaction"];
 
 /// Why a store could not be looked at.
 #[derive(Debug, thiserror::Error)]

@@ -3,6 +3,7 @@
 //! ```text
 //! root/commitlog/<20 digits>                        segments of `mappedFileSizeCommitLog`, named by the log offset of byte 0
 //! root/consumequeue/<topic>/<queue>/<20 digits>     files of `mappedFileSizeConsumeQueue`, named by 20 x the queue offset of entry 0
+//! root/consumequeue_ext/<topic>/<queue>/<20 digits> what there is no room for in entries: see `layout/extension.rs`
 //! root/index/<17 digits>                            files of an index, named by the time of their creation: see `layout/index.rs`
 //! root/timerwheel, root/timerlog/<20 digits>, root/config/timercheck    what waits for a moment: see `layout/timer.rs`
 //! root/checkpoint                                   one page of 4096 bytes
@@ -10,7 +11,8 @@
 //! root/lock                                         the text `lock`; locked while the store runs
 //!
 //! queue entry  0        8     12         20
-//!              | offset | size | tag hash |     offset, size: of the record in the commit log
+//!              | offset | size | tag hash |     offset, size: of the record in the commit log; instead of the hash: the time of delivery
+//!                                              of a delayed message, or where the entry's unit is in the extension
 //!
 //! blank record 0      4       8
 //!              | size | magic |  size - 8 bytes of anything: fills a segment to its end
@@ -21,9 +23,11 @@
 //! checkpoint   0       8        16      24                    32       40                                            80
 //!              | log ms| queue ms| index ms| masterFlushedOffset | confirm | Hotfire's part: see `checkpoint.rs`     |
 //! ```
+mod extension;
 mod index;
 mod timer;
 
+pub(crate) use extension::{EXTENSION_DIR, UNIT_END, UNIT_END_BYTES, UNIT_MAX, UNIT_MIN, Unit, address_of, place_of};
 pub(crate) use index::{IndexEntry, IndexHeader, IndexSizes, key_hash};
 pub(crate) use timer::{
     CONFIG_DIR, Slot, TIMER_BLANK_BYTES, TIMER_CHECKPOINT_FILE, TIMER_LOG_DIR, TIMER_WHEEL_FILE, WHEEL_BYTES,

@@ -18,7 +18,8 @@
 //! | `commit_log` | the list of segments and the append lock: where bytes enter |
 //! | `append` | [`NewMessage`] to record bytes, limits, batches |
 //! | `consume_queue` | one queue's 20-byte entries; `consume_queues`: all of them |
-//! | `open_files` | the files of queues that are open: never too many |
+//! | `extension` | what those entries have no room for: bit maps of filters ([`BitMaps`]) |
+//! | `queue_files`, `open_files` | the files of one queue; which of all are open: never too many |
 //! | `index` | the index of keys: which records a key may name |
 //! | `flush` | group commit, interval flush, checkpoint order |
 //! | `poison` | the one-way state after a failed sync |
@@ -51,6 +52,7 @@ mod consume_queue;
 mod consume_queues;
 mod dispatch;
 mod error;
+mod extension;
 mod flush;
 mod get;
 mod index;
@@ -61,6 +63,7 @@ mod log_scan;
 mod lookup;
 mod open_files;
 mod poison;
+mod queue_files;
 mod recovery;
 mod repair;
 mod replica;
@@ -74,11 +77,11 @@ mod topic_removal;
 
 pub use append::{Appended, NewMessage};
 pub use config::{DamagePolicy, FlushMode, IndexConfig, StoreConfig};
-pub use dispatch::{Arrival, Arrivals};
+pub use dispatch::{Arrival, Arrivals, BitMaps};
 pub use error::{
     AppendError, ConfigError, FlushError, ReadError, ReplicaError, RetentionError, StoreError, TimerError,
 };
-pub use get::{GetOutcome, GetRequest, GetStatus, TagFilter};
+pub use get::{EntryFilter, GetOutcome, GetRequest, GetStatus, TagFilter};
 pub use inspect::{DAMAGE_MAX, Damage, InspectError, Inspection, LogReader, inspect};
 pub use layout::{TimerCheckpoint, TimerUnit};
 pub use light_queues::is_light;

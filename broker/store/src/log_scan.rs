@@ -1,7 +1,7 @@
 //! Recovery's walk over the log: every record checked, every record dispatched, up to the first that is not good.
 use crate::config::StoreConfig;
 use crate::consume_queues::ConsumeQueues;
-use crate::dispatch::{Placed, close_gap, place, put_keys};
+use crate::dispatch::{Placed, Placer, close_gap, put_keys};
 use crate::error::{ReadError, StoreError};
 use crate::index::Index;
 use crate::scan::{Check, Facts, Seat, Step, examine};
@@ -51,10 +51,11 @@ impl LogScan {
     /// must begin earlier; with `may_close_gaps` there is no earlier, and queues begin there or get holes.
     pub(crate) async fn walk(
         segments: &[Arc<Segment>],
-        (queues, index): (&ConsumeQueues, &Index),
+        (placer, index): (Placer<'_>, &Index),
         config: &StoreConfig,
         may_close_gaps: bool,
     ) -> Result<Option<LogScan>, StoreError> {
+        let queues = placer.queues;
         let mut scan = LogScan::at(segments.first().map_or(PhysicalOffset::ZERO, |segment| segment.start()));
         for segment in segments {
             let mut window = Window::at(segment.start());
@@ -71,7 +72,7 @@ impl LogScan {
                     }
                     Ok(Step::Record(facts)) => {
                         put_keys(index, &facts).map_err(not_written(queues))?;
-                        scan.take(&facts, queues, config, may_close_gaps)?
+                        scan.take(&facts, placer, config, may_close_gaps)?
                     }
                     Err(error) => Taken::Bad(error),
                 };
@@ -97,12 +98,12 @@ impl LogScan {
     fn take(
         &mut self,
         facts: &Facts<'_>,
-        queues: &ConsumeQueues,
+        placer: Placer<'_>,
         config: &StoreConfig,
         may_close_gaps: bool,
     ) -> Result<Taken, StoreError> {
         for seat in facts.seats(config.multi_dispatch) {
-            match take_seat(facts, &seat, queues, config, may_close_gaps)? {
+            match take_seat(facts, &seat, placer, may_close_gaps)? {
                 Taken::Yes => {}
                 refused => return Ok(refused),
             }
@@ -119,25 +120,23 @@ impl LogScan {
 fn take_seat(
     facts: &Facts<'_>,
     seat: &Seat<'_>,
-    queues: &ConsumeQueues,
-    config: &StoreConfig,
+    placer: Placer<'_>,
     may_close_gaps: bool,
 ) -> Result<Taken, StoreError> {
-    let levels = &config.delay_levels_ms;
-    let mut placed = place(queues, facts, seat, levels);
-    if let (Placed::Anew, Some(queue)) = &placed {
-        queue.reset().map_err(not_written(queues))?;
-        placed = place(queues, facts, seat, levels);
+    let (mut placed, queue) = placer.place(facts, seat);
+    if let (Placed::Anew, Some(queue)) = (&placed, &queue) {
+        queue.reset().map_err(not_written(placer.queues))?;
+        placed = placer.place(facts, seat).0;
     }
-    if let (Placed::Gap { expected }, Some(queue)) = placed {
+    if let (Placed::Gap { expected }, Some(queue)) = (placed, queue) {
         if !may_close_gaps {
             return Ok(Taken::Gap);
         }
         if let Err(error) = close_gap(&queue, expected, seat) {
             return Ok(Taken::Bad(error));
         }
-        let (placed, _) = place(queues, facts, seat, levels);
-        assert!(matches!(placed, Placed::Added { .. }), "the gap is closed");
+        let (placed, _) = placer.place(facts, seat);
+        assert!(matches!(placed, Placed::Added(_)), "the gap is closed");
     }
     Ok(Taken::Yes)
 }

@@ -7,7 +7,8 @@
 use crate::checkpoint::{Checkpoint, Claims, Ends};
 use crate::commit_log::{CommitLog, NextOffsets, cut, kept, sync_names};
 use crate::config::{DamagePolicy, IndexConfig, StoreConfig};
-use crate::consume_queues::ConsumeQueues;
+use crate::consume_queues::{ConsumeQueues, QueueSizes};
+use crate::dispatch::{BitMaps, Placer};
 use crate::error::StoreError;
 use crate::flush::FlushMark;
 use crate::index::Index;
@@ -27,7 +28,6 @@ use std::sync::Arc;
 const REWRITE_CHUNK: i64 = 1 << 20;
 
 /// An opened store whose parts may not agree yet. Nothing can be read from it.
-#[derive(Debug)]
 pub struct UnrecoveredStore {
     config: StoreConfig,
     lock: File,
@@ -35,6 +35,7 @@ pub struct UnrecoveredStore {
     queues: ConsumeQueues,
     index: Index,
     checkpoint: Checkpoint,
+    bit_maps: Option<Arc<dyn BitMaps>>,
     is_clean: bool,
 }
 
@@ -70,6 +71,12 @@ pub struct DroppedTail {
     pub records_behind: u64,
 }
 
+impl std::fmt::Debug for UnrecoveredStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("UnrecoveredStore").field("root", &self.config.root).finish_non_exhaustive()
+    }
+}
+
 impl UnrecoveredStore {
     /// Locks the store's directory, creating it if it is missing, and opens its files.
     ///
@@ -84,7 +91,6 @@ impl UnrecoveredStore {
 
     /// The same for a caller that has the directories and the lock.
     pub(crate) async fn open_locked(config: StoreConfig, lock: File) -> Result<UnrecoveredStore, StoreError> {
-        let queue_root = config.root.join(layout::CONSUME_QUEUE_DIR);
         let abort = config.root.join(layout::ABORT_FILE);
         let is_clean = match rt::fs::metadata(&abort) {
             Ok(_) => false,
@@ -93,12 +99,22 @@ impl UnrecoveredStore {
         };
         let segments = load_segments(&config)?;
         let tombstones = Tombstones::load(&config.root).await?;
-        let sizes = (config.consume_queue_file_bytes(), config.open_queue_files_max);
-        let queues = ConsumeQueues::load(queue_root, sizes, is_clean, tombstones)?;
+        let sizes = QueueSizes {
+            file_bytes: config.consume_queue_file_bytes(),
+            extension_file_bytes: config.extension_file_size,
+            is_extended: config.extend_queues,
+            open_max: config.open_queue_files_max,
+        };
+        let queues = ConsumeQueues::load(&config.root, sizes, is_clean, tombstones)?;
         let checkpoint =
             Checkpoint::open(&config.root).await.map_err(failed("open the checkpoint in", &config.root))?;
         let index = open_index(&config, is_clean, checkpoint.claims()).await?;
-        Ok(UnrecoveredStore { config, lock, segments, queues, index, checkpoint, is_clean })
+        Ok(UnrecoveredStore { config, lock, segments, queues, index, checkpoint, bit_maps: None, is_clean })
+    }
+
+    /// Whom to ask for the bit maps of messages, in recovery and afterwards.
+    pub fn set_bit_maps(&mut self, bit_maps: Arc<dyn BitMaps>) {
+        self.bit_maps = Some(bit_maps);
     }
 
     /// Makes log and queues agree.
@@ -145,8 +161,9 @@ impl UnrecoveredStore {
         let poison = Arc::new(Poison::new());
         let (dir, size) = (self.config.commit_log_dir(), self.config.segment_size);
         let log = CommitLog::new(dir, size, segments, mark, next, Arc::clone(&poison));
-        let UnrecoveredStore { config, queues, index, checkpoint, lock, .. } = self;
-        let store = Store::new(Recovered { config, log, queues, index, poison, checkpoint, mark, report, lock });
+        let UnrecoveredStore { config, queues, index, checkpoint, bit_maps, lock, .. } = self;
+        let store =
+            Store::new(Recovered { config, log, queues, index, poison, checkpoint, bit_maps, mark, report, lock });
         store.check_invariants();
         store
     }
@@ -177,9 +194,8 @@ impl UnrecoveredStore {
                 break;
             }
             let may_close_gaps = first == 0;
-            match LogScan::walk(&self.segments[first..], (&self.queues, &self.index), &self.config, may_close_gaps)
-                .await?
-            {
+            let segments = &self.segments[first..];
+            match LogScan::walk(segments, (self.placer(), &self.index), &self.config, may_close_gaps).await? {
                 Some(scan) if scan.records > 0 || first == 0 => return Ok((scan, false)),
                 Some(_) => {}
                 None => break,
@@ -187,8 +203,13 @@ impl UnrecoveredStore {
         }
         tracing::warn!("queue entries are missing, consume queues are rebuilt from the whole log");
         self.keep_entries_below(log_min).await?;
-        let scan = LogScan::walk(&self.segments, (&self.queues, &self.index), &self.config, true).await?;
+        let scan = LogScan::walk(&self.segments, (self.placer(), &self.index), &self.config, true).await?;
         Ok((scan.expect("gaps were closed"), true))
+    }
+
+    fn placer(&self) -> Placer<'_> {
+        let delay_levels_ms = &self.config.delay_levels_ms;
+        Placer { queues: &self.queues, delay_levels_ms, bit_maps: self.bit_maps.as_deref() }
     }
 
     async fn keep_entries_below(&self, limit: PhysicalOffset) -> Result<(), StoreError> {
@@ -355,7 +376,9 @@ fn load_segments(config: &StoreConfig) -> Result<Vec<Arc<Segment>>, StoreError> 
 }
 
 pub(crate) async fn create_dirs(config: &StoreConfig) -> Result<(), StoreError> {
-    for dir in [config.root.clone(), config.commit_log_dir(), config.root.join(layout::CONSUME_QUEUE_DIR)] {
+    let mut dirs = vec![config.root.clone(), config.commit_log_dir(), config.root.join(layout::CONSUME_QUEUE_DIR)];
+    dirs.extend(config.extend_queues.then(|| config.root.join(layout::EXTENSION_DIR)));
+    for dir in dirs {
         rt::fs::create_dir_durably(&dir).await.map_err(failed("create", &dir))?;
     }
     Ok(())

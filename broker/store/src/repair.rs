@@ -36,7 +36,7 @@ pub async fn repair(config: StoreConfig) -> Result<Repaired, StoreError> {
     if rt::fs::metadata(&checkpoint).is_ok() {
         copy(&checkpoint, &kept_in.join(layout::CHECKPOINT_FILE)).await?;
     }
-    for name in [layout::CONSUME_QUEUE_DIR, layout::INDEX_DIR] {
+    for name in [layout::CONSUME_QUEUE_DIR, layout::EXTENSION_DIR, layout::INDEX_DIR] {
         let from = config.root.join(name);
         match rt::fs::rename(&from, kept_in.join(name)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed("move", &from)(error)),

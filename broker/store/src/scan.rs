@@ -59,16 +59,16 @@ pub(crate) struct Facts<'a> {
 impl<'a> Facts<'a> {
     /// Its place in the queue of its topic, then, if they are asked for, those in light queues. A half message and a rollback have none.
     pub(crate) fn seats(&self, with_light: bool) -> impl Iterator<Item = Seat<'a>> + use<'a> {
-        let own = Seat {
-            topic: self.topic,
-            queue_id: self.queue_id(),
-            offset: self.queue_offset(),
-            is_light: false,
-        };
+        let own = Seat { topic: self.topic, queue_id: self.queue_id(), offset: self.queue_offset(), is_light: false };
         let is_queued = self.is_queued();
         let light = if with_light && is_queued { of_record(self.topic, &self.record) } else { Vec::new() };
-        let light = light.into_iter().map(|(topic, offset)| Seat { topic, queue_id: LIGHT_QUEUE_ID, offset, is_light: true });
+        let light =
+            light.into_iter().map(|(topic, offset)| Seat { topic, queue_id: LIGHT_QUEUE_ID, offset, is_light: true });
         is_queued.then_some(own).into_iter().chain(light)
+    }
+
+    pub(crate) fn record(&self) -> &RecordView<'a> {
+        &self.record
     }
 
     pub(crate) fn physical(&self) -> PhysicalOffset {

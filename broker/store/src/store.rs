@@ -3,7 +3,7 @@ use crate::checkpoint::Checkpoint;
 use crate::commit_log::CommitLog;
 use crate::config::{FlushMode, StoreConfig};
 use crate::consume_queues::ConsumeQueues;
-use crate::dispatch::{Arrivals, Dispatcher};
+use crate::dispatch::{Arrivals, BitMaps, Dispatcher, Placer};
 use crate::error::StoreError;
 use crate::flush::{FlushMark, LogFlusher, QueueFlusher};
 use crate::index::Index;
@@ -34,6 +34,7 @@ pub struct Store {
     pub(crate) retention: crate::retention::Retention,
     dispatched: Mutex<FlushMark>,
     arrivals: Mutex<Option<Arc<dyn Arrivals>>>,
+    bit_maps: Option<Arc<dyn BitMaps>>,
     tasks: Mutex<Option<TaskGroup>>,
     report: RecoveryReport,
     /// Held until the store is dropped.
@@ -48,6 +49,7 @@ pub(crate) struct Recovered {
     pub(crate) index: Index,
     pub(crate) poison: Arc<Poison>,
     pub(crate) checkpoint: Checkpoint,
+    pub(crate) bit_maps: Option<Arc<dyn BitMaps>>,
     pub(crate) mark: FlushMark,
     pub(crate) report: RecoveryReport,
     pub(crate) lock: File,
@@ -83,6 +85,7 @@ impl Store {
             retention: crate::retention::Retention::default(),
             dispatched: Mutex::new(mark),
             arrivals: Mutex::new(None),
+            bit_maps: parts.bit_maps,
             tasks: Mutex::new(None),
             report: parts.report,
             _lock: parts.lock,
@@ -236,6 +239,12 @@ impl Store {
 
     pub(crate) fn arrivals(&self) -> Option<Arc<dyn Arrivals>> {
         self.arrivals.lock().expect("no code that can panic runs under this lock").clone()
+    }
+
+    /// What entries are made with.
+    pub(crate) fn placer(&self) -> Placer<'_> {
+        let delay_levels_ms = &self.config.delay_levels_ms;
+        Placer { queues: &self.queues, delay_levels_ms, bit_maps: self.bit_maps.as_deref() }
     }
 
     pub(crate) fn dispatched_mark(&self) -> FlushMark {

@@ -72,10 +72,17 @@ impl Store {
         for queue in queues {
             queue.reset().map_err(|source| not_removed(queue.dir(), source))?;
             self.remove_dir(queue.dir()).await?;
+            if let Some(dir) = queue.extension_dir() {
+                self.remove_dir(dir).await?;
+            }
         }
-        self.remove_dir(&self.queues.root().join(topic)).await?;
-        let root = self.queues.root();
-        rt::fs::sync_dir(root).await.map_err(|source| self.not_synced(root, source))
+        for root in [self.queues.root(), self.queues.extension_root()] {
+            if rt::fs::metadata(root).is_ok() {
+                self.remove_dir(&root.join(topic)).await?;
+                rt::fs::sync_dir(root).await.map_err(|source| self.not_synced(root, source))?;
+            }
+        }
+        Ok(())
     }
 
     /// Removes a directory whose files are removed, durably as far as they are concerned. Files that are none of ours keep it.

@@ -1,6 +1,8 @@
 //! Light queues are pulled from without a topic or a group of theirs.
 use crate::support::{Pulled, Raw, TestBroker, cluster, config, eventually, pull_header, run};
-use protocol::header::{Empty, OffsetResponse, PullMessageRequest, QueryConsumerOffsetRequest, UpdateConsumerOffsetRequest};
+use protocol::header::{
+    Empty, OffsetResponse, PullMessageRequest, QueryConsumerOffsetRequest, UpdateConsumerOffsetRequest,
+};
 use protocol::{QueueOffset, RequestCode, ResponseCode};
 use rt::world;
 
@@ -106,10 +108,13 @@ fn progress_made_before_light_queues_were_served_is_not_lost() {
             queue_id: 0,
             commit_offset: QueueOffset(1),
         };
-        eventually("readable", async || !raw.pull(PullMessageRequest {
-            consumer_group: "TOOLS_CONSUMER".to_owned(),
-            ..pull_header(0)
-        }).await.messages.is_empty()).await;
+        eventually("readable", async || {
+            !raw.pull(PullMessageRequest { consumer_group: "TOOLS_CONSUMER".to_owned(), ..pull_header(0) })
+                .await
+                .messages
+                .is_empty()
+        })
+        .await;
         raw.call(RequestCode::UpdateConsumerOffset, &header).await;
         let (node, cluster, mut settings) = before.stop().await;
         (settings.light_queues, settings.store.multi_dispatch) = (true, true);

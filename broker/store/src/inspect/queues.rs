@@ -1,8 +1,9 @@
 //! Whether queues and log say the same: each record has its entry, and each entry a record.
+use super::extension::UnitFiles;
 use super::log::LogWalk;
 use super::{InspectError, Inspection, failed, numbered};
 use crate::consume_queues::queue_id_of;
-use crate::layout::{self, ENTRY_SIZE, Entry};
+use crate::layout::{self, ENTRY_SIZE, Entry, Unit};
 use crate::light_queues::is_light;
 use crate::open_files::{OpenFiles, PooledFile};
 use crate::scan::{DELAY_TOPIC, Facts, Seat};
@@ -35,6 +36,7 @@ struct QueueFiles {
     found: u64,
     /// A run of entries in memory: position in the queue, bytes.
     chunk: (u64, Vec<u8>),
+    units: UnitFiles,
 }
 
 /// The queues of a store, by topic and number.
@@ -72,7 +74,9 @@ impl QueueCheck {
                     found.report(&queue_dir, 0, "its name is no number of a queue");
                     continue;
                 };
-                queues.insert((topic.to_owned(), id), QueueFiles::open(&queue_dir, &open_files, found)?);
+                let units = UnitFiles::open(&root.join(layout::EXTENSION_DIR).join(topic).join(id.to_string()))?;
+                let files = QueueFiles::open(&queue_dir, &open_files, found)?;
+                queues.insert((topic.to_owned(), id), QueueFiles { units, ..files });
             }
         }
         found.queues = queues.len() as u64;
@@ -115,7 +119,18 @@ impl QueueCheck {
         };
         let is_it = entry.physical == facts.physical() && entry.size == facts.size();
         // Entries of delayed messages have the time of delivery where others have the hash of the tag.
-        let has_tags = facts.topic == DELAY_TOPIC || is_extension(entry) || entry.tags_code == facts.tags_code(&[]);
+        let is_right = |tags_code: i64| facts.topic == DELAY_TOPIC || tags_code == facts.tags_code(&[]);
+        let has_tags = match layout::place_of(entry.tags_code) {
+            None => is_right(entry.tags_code),
+            Some(place) => {
+                let (unit, path, position) = queue.units.at(place).await?;
+                let is_its = |unit: &Unit| is_right(unit.tags_code) && unit.store_timestamp == facts.store_timestamp();
+                if is_it && !unit.is_some_and(|unit| is_its(&unit)) {
+                    found.report(&path, position, format!("{name}: its entry names a unit there, which is not its"));
+                }
+                true
+            }
+        };
         if is_it && has_tags {
             queue.found += 1;
             found.entries += 1;
@@ -154,11 +169,6 @@ impl QueueCheck {
         }
         Ok(())
     }
-}
-
-/// Whether the place of a unit in an extension file stands where others have the hash of the tag (`ConsumeQueueExt.isExtAddr`).
-fn is_extension(entry: Entry) -> bool {
-    entry.tags_code < i64::from(i32::MIN)
 }
 
 /// Entries of records that were deleted with old segments name places before the log.

@@ -5,6 +5,7 @@
 
 mod crash;
 mod damage;
+mod extension;
 mod golden;
 mod golden_index;
 mod inspect;
