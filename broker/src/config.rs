@@ -351,12 +351,13 @@ fn retention(reader: &Reader<'_>) -> Result<RetentionConfig, ConfigError> {
         Ok(u32::try_from(given).expect("in range").clamp(*range.start(), *range.end()))
     };
     let hours = reader.number("fileReservedTime", 72, 0..=1_000_000, "hours, 0 to 1000000")?;
+    let reserved = Duration::from_secs(u64::try_from(hours).expect("not negative") * 3600);
     let offset = reader.number("hotfireDeleteWhenUtcOffset", 0, -1439..=1439, "minutes, -1439 to 1439")?;
     let batch = reader.number("deleteFileBatchMax", i64::from(standard.batch_max), 1..=10_000, "1 to 10000")?;
     Ok(RetentionConfig {
         delete_hours: reader.hours("deleteWhen", "04")?,
         utc_offset_minutes: i16::try_from(offset).expect("in range"),
-        reserved: Duration::from_secs(u64::try_from(hours).expect("not negative") * 3600),
+        reserved: reader.millis("hotfireFileReservedTime", reserved)?,
         interval: reader.millis("cleanResourceInterval", standard.interval)?,
         batch_max: u32::try_from(batch).expect("in range"),
         log_pause: reader.millis("deleteCommitLogFilesInterval", standard.log_pause)?,

@@ -59,6 +59,8 @@ fn hours_and_levels_of_retention() {
     let retention = |key, value| Config::default().with(key, value).broker().expect("valid").node.store.retention;
     assert_eq!(retention("deleteWhen", "04; 23;").delete_hours, [4, 23].into());
     assert_eq!(retention("hotfireDeleteWhenUtcOffset", "480").utc_offset_minutes, 480);
+    let finer = Config::default().with("fileReservedTime", "48").with("hotfireFileReservedTime", "90000");
+    assert_eq!(finer.broker().expect("valid").node.store.retention.reserved.as_secs(), 90);
     // Apache's getters clamp.
     assert_eq!(retention("diskMaxUsedSpaceRatio", "99").used_max_percent, 95);
     assert_eq!(retention("diskSpaceWarningLevelRatio", "95").warning_percent, 90);
@@ -144,6 +146,7 @@ fn the_dump_lists_every_setting_in_force() {
     haTransferBatchSize=32768
     hotfireDamagedLog=REFUSE
     hotfireDeleteWhenUtcOffset=0
+    hotfireFileReservedTime=172800000
     hotfireHeldPullsMax=100000
     hotfireHoldTimeMax=60000
     hotfireOpenQueueFilesMax=500

@@ -13,7 +13,7 @@ pub struct RetentionConfig {
     pub delete_hours: BTreeSet<u8>,
     /// What `delete_hours` are counted in, as minutes east of UTC (`hotfireDeleteWhenUtcOffset`): 0.
     pub utc_offset_minutes: i16,
-    /// `fileReservedTime`: a segment whose newest message is older has expired: 72 h.
+    /// `fileReservedTime`, or `hotfireFileReservedTime`: a segment whose newest message is older has expired: 72 h.
     pub reserved: Duration,
     /// `cleanResourceInterval`: from the end of one look to the next: 10 s. The store itself does not read it: it is for who calls
     /// [`Store::remove_expired`](crate::Store::remove_expired).
