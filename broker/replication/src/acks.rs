@@ -25,6 +25,22 @@ impl fmt::Display for Identity {
     }
 }
 
+impl Identity {
+    /// The identity that is told as this text: an announced name is more than an address.
+    fn told(text: &str) -> Identity {
+        text.parse().map_or_else(|_| Identity::Announced(text.to_owned()), Identity::Host)
+    }
+}
+
+/// What a master knows of a slave, for its next life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KnownSlave {
+    /// How far it holds the log.
+    pub acked: PhysicalOffset,
+    /// For how long it has been away; zero: it is connected.
+    pub away: Duration,
+}
+
 /// Numbers the connections of a master, rising.
 pub(crate) type ConnectionNumber = u64;
 
@@ -48,6 +64,14 @@ struct Away {
     acked: PhysicalOffset,
     /// When it ended, since the start of the master.
     since: Duration,
+    /// For how long it had been away when the master started.
+    before: Duration,
+}
+
+impl Away {
+    fn lasts(&self, now: Duration) -> Duration {
+        self.before + now.saturating_sub(self.since)
+    }
 }
 
 /// Slaves that are away and remembered, at most; those that are away for longest are forgotten first.
@@ -85,7 +109,7 @@ impl AckTable {
         let Some(gone) = self.slaves.remove(&number) else { return };
         // An empty one begins with the last segment when it returns: it needs nothing.
         if let Some(acked) = gone.acked.filter(|acked| *acked > PhysicalOffset::ZERO) {
-            self.remember(gone.identity.clone(), Away { acked, since: now });
+            self.remember(gone.identity.clone(), Away { acked, since: now, before: Duration::ZERO });
         }
         let newest = self.slaves.iter_mut().rev().find(|(_, slave)| slave.identity == gone.identity);
         if let Some((older, slave)) = newest
@@ -108,17 +132,36 @@ impl AckTable {
     }
 
     fn remember(&mut self, identity: Identity, away: Away) {
+        let now = away.since;
         self.away.insert(identity, away);
         if self.away.len() > AWAY_MAX {
-            let longest = self.away.iter().min_by_key(|(_, away)| away.since).map(|(identity, _)| identity.clone());
+            let longest =
+                self.away.iter().max_by_key(|(_, away)| away.lasts(now)).map(|(identity, _)| identity.clone());
             longest.and_then(|identity| self.away.remove(&identity));
         }
     }
 
     /// The least that a slave holds which is away, but not for longer than `away_max`.
     pub(crate) fn least_away(&self, now: Duration, away_max: Duration) -> Option<PhysicalOffset> {
-        let is_recent = |away: &&Away| now.saturating_sub(away.since) <= away_max;
-        self.away.values().filter(is_recent).map(|away| away.acked).min()
+        self.away.values().filter(|away| away.lasts(now) <= away_max).map(|away| away.acked).min()
+    }
+
+    /// Slaves that are connected, or away but not for longer than `away_max`, by what they are counted by.
+    pub(crate) fn known(&self, now: Duration, away_max: Duration) -> BTreeMap<String, KnownSlave> {
+        let away = self.away.iter().filter(|(_, away)| away.lasts(now) <= away_max);
+        let away = away.map(|(id, away)| (id, KnownSlave { acked: away.acked, away: away.lasts(now) }));
+        let connected = self.slaves.values().filter_map(|slave| {
+            let acked = slave.acked.filter(|acked| *acked > PhysicalOffset::ZERO)?;
+            Some((&slave.identity, KnownSlave { acked, away: Duration::ZERO }))
+        });
+        away.chain(connected).map(|(identity, slave)| (identity.to_string(), slave)).collect()
+    }
+
+    /// Takes over what an earlier life of the master knew, before any slave is connected.
+    pub(crate) fn remember_known(&mut self, known: BTreeMap<String, KnownSlave>) {
+        for (id, KnownSlave { acked, away }) in known {
+            self.remember(Identity::told(&id), Away { acked, since: Duration::ZERO, before: away });
+        }
     }
 
     /// How far each slave is, once per slave and largest first. Of several connections of one slave the newest speaks for it: an older
@@ -192,7 +235,7 @@ impl AckTable {
 
 #[cfg(test)]
 mod tests {
-    use super::{AckTable, Identity};
+    use super::{AckTable, Identity, KnownSlave};
     use protocol::PhysicalOffset;
     use rt::time::Duration;
     use std::net::{IpAddr, Ipv4Addr};
@@ -265,6 +308,36 @@ mod tests {
         assert_eq!(acks.within(at(40), 11), 1);
         assert_eq!(acks.within(at(20), 1), 1, "a slave ahead of the end asked for is in sync");
         assert!(acks.wait(at(30), 0).is_none());
+    }
+
+    #[test]
+    fn the_next_life_of_a_master_knows_the_slaves_that_were_there_or_away() {
+        let (begin, hour) = (Duration::from_secs(7), Duration::from_secs(3600));
+        let mut acks = AckTable::default();
+        acks.connect(1, host(1));
+        assert!(acks.announce(1, "10.0.0.1:10911").is_empty());
+        acks.acknowledge(1, at(50));
+        acks.connect(2, host(2));
+        acks.acknowledge(2, at(70));
+        acks.disconnect(2, begin);
+        acks.connect(3, host(3));
+        acks.acknowledge(3, at(0));
+        let known = acks.known(begin + hour, hour);
+        let expected = [("10.0.0.1:10911", at(50), Duration::ZERO), ("10.0.0.2", at(70), hour)];
+        let expected = expected.map(|(id, acked, away)| (id.to_owned(), KnownSlave { acked, away }));
+        assert_eq!(known, expected.into());
+        assert_eq!(acks.known(begin + hour + Duration::from_millis(1), hour).len(), 1, "for longer than that");
+
+        let mut next = AckTable::default();
+        next.remember_known(known);
+        assert_eq!(next.least_away(Duration::ZERO, hour), Some(at(50)));
+        // One is back with more than was known; the other one has been away for an hour already.
+        next.connect(1, host(1));
+        assert!(next.announce(1, "10.0.0.1:10911").is_empty());
+        assert_eq!(next.least_away(Duration::ZERO, hour), Some(at(50)), "it has said nothing yet");
+        next.acknowledge(1, at(60));
+        assert_eq!(next.least_away(Duration::ZERO, hour), Some(at(70)));
+        assert_eq!(next.least_away(begin, hour), None);
     }
 
     #[test]

@@ -47,6 +47,7 @@ mod slave_core;
 mod wire;
 
 pub use ack_rule::{AckRule, InSyncReplicasNotEnough};
+pub use acks::KnownSlave;
 pub use config::{DivergencePolicy, HaMasterConfig, HaSlaveConfig, MasterAddr};
 pub use digest::answer_log_digest;
 pub use error::{CompareError, HaError, RegainError, ReplicationWaitError, SlaveFault, StreamFault};

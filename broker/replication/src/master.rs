@@ -1,5 +1,5 @@
 //! The master's shell: accepts slaves, feeds each connection's core, and lets callers wait for copies.
-use crate::acks::{AckTable, ConnectionNumber, Identity, WaitKey};
+use crate::acks::{AckTable, ConnectionNumber, Identity, KnownSlave, WaitKey};
 use crate::config::HaMasterConfig;
 use crate::error::{HaError, ReplicationWaitError, StreamFault};
 use crate::master_core::{Action, LogView, MasterCore};
@@ -179,6 +179,16 @@ impl HaMaster {
             core.acked().max(core.start())
         });
         connected.chain(away).min()
+    }
+
+    /// The slaves whose part of the log stays: connected, or away for not too long.
+    pub fn known_slaves(&self) -> BTreeMap<String, KnownSlave> {
+        self.shared.lock().acks.known(self.shared.begun.elapsed(), self.shared.config.away_max)
+    }
+
+    /// Takes over what [`known_slaves`](Self::known_slaves) said in an earlier life. To be called before [`open`](Self::open).
+    pub fn remember_slaves(&self, known: BTreeMap<String, KnownSlave>) {
+        self.shared.lock().acks.remember_known(known);
     }
 
     /// Slaves, each once, that are less than the configured gap behind the master's readable end.

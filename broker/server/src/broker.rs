@@ -46,6 +46,7 @@ pub(crate) struct Files {
     pub delays: TableFile,
     pub timer_metrics: TableFile,
     pub filters: TableFile,
+    pub slaves: TableFile,
 }
 
 /// Everything that requests, arrivals and periodic work share. No lock here is held across a wait.

@@ -22,6 +22,7 @@
 //! | `admin` | what mqadmin asks for |
 //! | `registration`, `slave_sync` | talking to name servers, and to the master |
 //! | `regain` | a master's start: what its slaves have and it lost |
+//! | `known_slaves` | what a master knows of its slaves, for its next life |
 //! | `retention`, `retention_requests` | removing old messages: when, what holds them back, what operators ask for |
 //! | `schedule` | everything periodic |
 //! | `reply` | errors and outcomes to response codes |
@@ -45,6 +46,7 @@ mod filter;
 mod group_requests;
 mod groups;
 mod hold;
+mod known_slaves;
 mod locks;
 mod names;
 mod offset_requests;

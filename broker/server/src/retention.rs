@@ -1,8 +1,9 @@
 //! Removing old messages by the clock, and what holds them back.
 use crate::broker::Broker;
+use crate::known_slaves::Saved;
 use crate::{delay, timer, transaction};
 use protocol::PhysicalOffset;
-use rt::time::sleep;
+use rt::time::{Instant, sleep, sleep_until};
 use std::sync::Arc;
 use std::time::Duration;
 use store::{Cleaned, ReadError, Removal, Retainer};
@@ -11,26 +12,44 @@ use tracing::{info, warn};
 /// Apache's: a broker that has just started has better things to do.
 const FIRST_AFTER: Duration = Duration::from_secs(60);
 
+/// How soon a slave that connects for the first time is known to the next life of its master.
+const NEW_SLAVES_PERIOD: Duration = Duration::from_secs(1);
+
 /// Removes what has to go, at intervals and when an operator asks, until the broker ends.
 pub(crate) async fn run(broker: Arc<Broker>) {
-    let mut pause = FIRST_AFTER;
+    let mut next = Instant::now() + FIRST_AFTER;
+    let mut saved = Saved::default();
     loop {
+        let is_time = rt::select! {
+            () = broker.closing.cancelled() => return,
+            () = broker.removal_asked.notified() => true,
+            () = sleep_until(next) => true,
+            () = sleep(NEW_SLAVES_PERIOD) => false,
+        };
+        if !is_time {
+            if saved.lacks_a_slave(&broker)
+                && let Err(error) = saved.renew(&broker).await
+            {
+                warn!(%error, "slaves not saved, tried again");
+            }
+            continue;
+        }
         rt::select! {
             () = broker.closing.cancelled() => return,
-            () = broker.removal_asked.notified() => {}
-            () = sleep(pause) => {}
+            () = remove_expired(&broker, &mut saved) => {}
         }
-        pause = broker.config.store.retention.interval;
-        rt::select! {
-            () = broker.closing.cancelled() => return,
-            () = remove_expired(&broker) => {}
-        }
+        next = Instant::now() + broker.config.store.retention.interval;
     }
 }
 
-async fn remove_expired(broker: &Broker) {
+async fn remove_expired(broker: &Broker, saved: &mut Saved) {
     // What a master that has just started lost is still to be compared with what its slaves have.
     if !broker.is_slave() && !broker.is_whole() {
+        return;
+    }
+    // First: the next life must know whom the log is kept for.
+    if let Err(error) = saved.renew(broker).await {
+        warn!(%error, "slaves not saved, so nothing is removed");
         return;
     }
     match broker.store.remove_expired(&Holders(broker)).await {

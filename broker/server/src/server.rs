@@ -10,7 +10,7 @@ use crate::offsets::{OffsetTable, OffsetTableText};
 use crate::persist::TableFile;
 use crate::replicas::Replicas;
 use crate::topics::{TopicTable, TopicTableText};
-use crate::{regain, registration, schedule};
+use crate::{known_slaves, regain, registration, schedule};
 use remoting::{Client, Server};
 use rt::sync::{CancellationToken, DropGuard};
 use rt::task::TaskGroup;
@@ -54,6 +54,7 @@ impl BrokerServer {
             delays: TableFile::new(&config.root, "delayOffset.json"),
             timer_metrics: TableFile::new(&config.root, "timermetrics"),
             filters: TableFile::new(&config.root, "consumerFilter.json"),
+            slaves: TableFile::new(&config.root, "hotfireSlaves.json"),
         };
         let tables = load(&cluster, &config, &files).await?;
         let store = UnrecoveredStore::open(config.store.clone()).await?.recover().await?;
@@ -65,6 +66,9 @@ impl BrokerServer {
         let client = Client::new(config.remoting_client.clone(), None, &life);
         let begun = async {
             let replicas = Replicas::start(&cluster, &config, &store, &client, &life).await?;
+            if let Some(master) = replicas.master() {
+                master.remember_slaves(known_slaves::load(&files).await?);
+            }
             let parts = Parts { cluster, config, store: Arc::clone(&store), replicas, client, files, tables };
             serve(Arc::new(Broker::new(parts, &life)), must_ask, &life).await
         };

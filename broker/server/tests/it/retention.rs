@@ -131,6 +131,38 @@ fn what_a_slave_needs_that_is_away_stays_until_it_has_it() {
     });
 }
 
+/// Segments at the master of what its slave lacks, which is away while the master is started again.
+#[test]
+fn what_a_slave_needs_that_is_away_stays_across_a_restart_of_its_master() {
+    run(|| async {
+        let (_, address) = name_server("names").await;
+        let (m, s) = (world::add_node("master"), world::add_node("slave"));
+        let names = std::slice::from_ref(&address);
+        let master = TestBroker::start(m, cluster(), short_lived(world::ip(m), 0, names)).await;
+        let slave = TestBroker::start(s, cluster(), short_lived(world::ip(s), 1, names)).await;
+        let raw = Raw::to(&master.address());
+        raw.sent(0, "first").await;
+        // So that the slave has it, and the master has looked for what to remove.
+        sleep(75 * SECOND).await;
+        let (slave_node, slave_cluster, slave_settings) = slave.stop().await;
+        send_many(&raw, 40).await;
+        let (node, cluster, settings) = master.stop().await;
+        let master = TestBroker::start(node, cluster, settings).await;
+        sleep(75 * SECOND).await;
+        assert!(segments(m) > 3, "the slave was there before the restart");
+        let slave = TestBroker::start(slave_node, slave_cluster, slave_settings).await;
+        eventually("the slave has caught up", async || {
+            let at_slave = Raw::to(&slave.address());
+            let last = at_slave.pull(protocol::header::PullMessageRequest { queue_id: 1, ..pull_header(39) }).await;
+            last.bodies().len() == 1
+        })
+        .await;
+        sleep(30 * SECOND).await;
+        assert_eq!(segments(m), 1);
+        drop(master);
+    });
+}
+
 #[test]
 fn a_full_disk_refuses_messages_and_serves_reads() {
     run(|| async {
