@@ -38,6 +38,7 @@ pub(crate) async fn read(
         look = further;
     }
     look.status = if kept.records.is_empty() { GetStatus::NoMatchedMessage } else { GetStatus::Found };
+    look.body = kept.records.concat().into();
     (look.records, look.offsets) = (kept.records, kept.offsets);
     Ok(look)
 }
