@@ -415,12 +415,14 @@ fn store(
     };
     let segment = size("mappedFileSizeCommitLog", standard.segment_size, "bytes, 1024 or more")?;
     let queue_file = size("mappedFileSizeConsumeQueue", standard.consume_queue_file_size, "bytes, 1024 or more")?;
+    let batch_file = size("mapperFileSizeBatchConsumeQueue", standard.batch_queue_file_size, "bytes, 1024 or more")?;
     let extension_file = size("mappedFileSizeConsumeQueueExt", standard.extension_file_size, "bytes, 1024 or more")?;
     let commit_log = reader.text("storePathCommitLog", "");
     Ok(StoreConfig {
         commit_log_dir: (!commit_log.is_empty()).then(|| PathBuf::from(commit_log)),
         segment_size: u64::try_from(segment).expect("positive"),
         consume_queue_file_size: u64::try_from(queue_file).expect("positive"),
+        batch_queue_file_size: u64::try_from(batch_file).expect("positive"),
         extend_queues: reader.flag("enableConsumeQueueExt", false)?,
         extension_file_size: u64::try_from(extension_file).expect("positive"),
         open_queue_files_max: usize::try_from(reader.number(

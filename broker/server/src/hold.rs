@@ -56,11 +56,13 @@ impl<W> HoldTable<W> {
         Ok(id)
     }
 
-    /// Takes out the waiters that a message of this offset and tags code satisfies, in the order they came.
-    pub fn arrived(&mut self, key: &QueueKey, offset: QueueOffset, tags_code: i64) -> Vec<W> {
+    /// Takes out the waiters that a message of this offset and tags code, if that is known, satisfies, in the order they came.
+    pub fn arrived(&mut self, key: &QueueKey, offset: QueueOffset, tags_code: Option<i64>) -> Vec<W> {
         let Some(waiters) = self.queues.get_mut(key) else { return Vec::new() };
         let woken: Vec<W> = waiters
-            .extract_if(.., |waiter| offset >= waiter.from && waiter.filter.passes(tags_code))
+            .extract_if(.., |waiter| {
+                offset >= waiter.from && tags_code.is_none_or(|tags_code| waiter.filter.passes(tags_code))
+            })
             .map(|waiter| waiter.wake)
             .collect();
         if waiters.is_empty() {
@@ -121,7 +123,7 @@ mod tests {
         for &(name, queue, from, expression) in waiters {
             table.hold(key(queue), QueueOffset(from), tags(expression), name).expect("room");
         }
-        let got = table.arrived(&key(arrival.0), QueueOffset(arrival.1), protocol::message::tags_code(arrival.2));
+        let got = table.arrived(&key(arrival.0), QueueOffset(arrival.1), Some(protocol::message::tags_code(arrival.2)));
         assert_eq!(got, woken);
         assert_eq!(table.len(), waiters.len() - woken.len());
         table.check_invariants();
@@ -144,7 +146,7 @@ mod tests {
         let second = table.hold(key(0), QueueOffset(0), tags("*"), 2).expect("room");
         assert_eq!(table.hold(key(1), QueueOffset(0), tags("*"), 3), Err(HoldFull));
         assert!(table.remove(&key(0), first));
-        assert_eq!(table.arrived(&key(0), QueueOffset(0), 0), [2]);
+        assert_eq!(table.arrived(&key(0), QueueOffset(0), Some(0)), [2]);
         assert!(!table.remove(&key(0), second));
         table.check_invariants();
         assert_eq!(table.len(), 0);

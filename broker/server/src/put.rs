@@ -4,7 +4,8 @@ use crate::delay;
 use crate::refusal::Refusal;
 use crate::reply::PutStatus;
 use crate::{timer_send, transaction};
-use protocol::message::{Properties, property};
+use bytes::Bytes;
+use protocol::message::{Properties, batch, property};
 use protocol::{PhysicalOffset, StoredMessage, SysFlag};
 use rt::time::Duration;
 use store::{Appended, FlushError, NewMessage};
@@ -12,6 +13,9 @@ use tracing::warn;
 
 /// The system flag's bits that say what a message is to a transaction.
 const TRANSACTION_BITS: i32 = SysFlag::TRANSACTION_ROLLBACK;
+
+/// Most messages of one batch.
+pub(crate) const BATCH_MAX: usize = 32 * 1024 - 1;
 
 /// How late a request may go on on a busy machine, in simulation.
 const LATE: Duration = Duration::from_millis(20);
@@ -73,7 +77,7 @@ pub(crate) async fn put(
     properties: Properties,
     wait: Wait,
 ) -> Result<Stored, Refusal> {
-    check(broker, &properties)?;
+    check(broker, &message.topic, &properties)?;
     let slot_ms = divert(broker, &mut message, properties)?;
     let (appended, status) = put_as_is(broker, message, wait).await?;
     Ok(Stored { appended, status, slot_ms })
@@ -132,26 +136,50 @@ pub(crate) async fn put_batch(
 }
 
 /// Refuses what asks for services that are not built, before a byte is stored.
-pub(crate) fn check(broker: &Broker, properties: &Properties) -> Result<(), Refusal> {
+pub(crate) fn check(broker: &Broker, topic: &str, properties: &Properties) -> Result<(), Refusal> {
     if transaction::is_marked(properties) {
         return Err(Refusal::TransactionForbidden(broker.own_ip()));
     }
-    if properties.contains(property::INNER_NUM) {
+    if properties.contains(property::INNER_NUM) && !broker.store.is_batch_topic(topic) {
         return Err(Refusal::InnerBatch);
     }
     Ok(())
 }
 
-/// Refuses flags of a send that ask for what is not built, and what a broker alone may say of a transaction.
+/// Refuses flags of a send by which a producer says what a broker alone may say of a transaction.
 pub(crate) fn check_flag(broker: &Broker, sys_flag: i32, begins_transaction: bool) -> Result<(), Refusal> {
-    if sys_flag & (SysFlag::INNER_BATCH | SysFlag::NEED_UNWRAP) != 0 {
-        return Err(Refusal::InnerBatch);
-    }
     let transaction = sys_flag & TRANSACTION_BITS;
     if transaction != 0 && !(begins_transaction && transaction == SysFlag::TRANSACTION_PREPARED) {
         return Err(Refusal::TransactionForbidden(broker.own_ip()));
     }
     Ok(())
+}
+
+/// Refuses a batch in one record that no consumer could take apart, or whose queue has no room for it (`HookUtils.checkInnerBatch`).
+pub(crate) fn check_inner_batch(
+    broker: &Broker,
+    (topic, sys_flag): (&str, i32),
+    properties: &Properties,
+    body: &Bytes,
+) -> Result<(), Refusal> {
+    let sys_flag = SysFlag(sys_flag);
+    if !sys_flag.has(SysFlag::INNER_BATCH)
+        && !sys_flag.has(SysFlag::NEED_UNWRAP)
+        && !properties.contains(property::INNER_NUM)
+    {
+        return Ok(());
+    }
+    if !sys_flag.has(SysFlag::INNER_BATCH | SysFlag::NEED_UNWRAP) || !broker.store.is_batch_topic(topic) {
+        return Err(Refusal::InnerBatch);
+    }
+    if delay::level(properties) > 0 || timer_send::asks(properties) {
+        return Err(Refusal::DelayedBatch);
+    }
+    let count = batch::decode(body, BATCH_MAX)?.len();
+    match properties.get(property::INNER_NUM).map(str::parse::<usize>) {
+        Some(Ok(told)) if told == count && count > 0 => Ok(()),
+        _ => Err(Refusal::InnerBatch),
+    }
 }
 
 fn require_writable(broker: &Broker) -> Result<(), Refusal> {

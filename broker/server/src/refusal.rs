@@ -59,7 +59,7 @@ pub(crate) enum Refusal {
     SendQueue { queue_id: i32, topic: String, queues: i32 },
     #[error("subscription group not exist, {0}\n{FAQ}")]
     NoGroup(String),
-    #[error("inner batches are not built")]
+    #[error("an inner batch needs a topic with queue.type=BatchCQ, both flags, and INNER_NUM messages")]
     InnerBatch,
     #[error("a batch cannot be delayed")]
     DelayedBatch,

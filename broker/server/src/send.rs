@@ -2,7 +2,7 @@
 use crate::broker::Broker;
 use crate::dispatch::Call;
 use crate::names::{RETRY_PREFIX, check_topic};
-use crate::put::{self, Wait};
+use crate::put::{self, BATCH_MAX, Wait};
 use crate::refusal::Refusal;
 use crate::reply::PutStatus;
 use crate::topics::{self, perm, plain};
@@ -11,12 +11,10 @@ use protocol::body::TopicConfig;
 use protocol::frame::Command;
 use protocol::header::{SendMessageRequest, SendMessageResponse};
 use protocol::message::{Properties, batch, property};
-use protocol::{QueueOffset, RequestCode};
+use protocol::{QueueOffset, RequestCode, SysFlag};
 use rt::time::unix_ms;
 use store::NewMessage;
 
-/// Most messages of one batch.
-const BATCH_MAX: usize = 32 * 1024;
 /// Topic flags of unit mode.
 const UNIT: i32 = 1;
 const UNIT_SUB: i32 = 2;
@@ -57,6 +55,8 @@ async fn single(
     if call.request.body.is_empty() {
         return Err(Refusal::EmptyBody);
     }
+    let inner = (header.topic.as_str(), header.sys_flag);
+    put::check_inner_batch(broker, inner, &properties, &call.request.body)?;
     let unique_key = ensure_unique_key(broker, &mut properties);
     let queue_id = choose_queue(broker, &topic, header.queue_id)?;
     let mut message = message(broker, call, &header, &topic, queue_id);
@@ -91,6 +91,7 @@ async fn batch_send(
     let topic = check(broker, &header).await?;
     let queue_id = choose_queue(broker, &topic, header.queue_id)?;
     let outer = Properties::parse(header.properties.as_deref().unwrap_or(""));
+    put::check_inner_batch(broker, (&header.topic, header.sys_flag), &outer, &call.request.body)?;
     let mut messages = Vec::new();
     for entry in batch::decode(&call.request.body, BATCH_MAX)? {
         if entry.body.is_empty() {
@@ -98,7 +99,10 @@ async fn batch_send(
         }
         let text = std::str::from_utf8(&entry.properties).map_err(|_| Refusal::Properties)?;
         let properties = own_properties(broker, Some(text));
-        put::check(broker, &properties)?;
+        put::check(broker, &header.topic, &properties)?;
+        if properties.contains(property::INNER_NUM) {
+            return Err(Refusal::InnerBatch);
+        }
         if crate::delay::level(&properties) > 0 || timer_send::asks(&properties) {
             return Err(Refusal::DelayedBatch);
         }
@@ -111,10 +115,38 @@ async fn batch_send(
     if messages.is_empty() {
         return Err(Refusal::EmptyBody);
     }
+    if broker.store.is_batch_topic(&header.topic)
+        && let Some(unique_key) = outer.unique_key()
+    {
+        let one = message(broker, call, &header, &topic, queue_id);
+        let one = in_one_record(broker, call, &header, one, messages.len());
+        let (appended, status) = put::put_as_is(broker, one, wait_of(call, &outer)).await?;
+        let stored =
+            reply(appended.message_id.to_string(), queue_id, appended.queue_offset, Some(unique_key.to_owned()));
+        return Ok((status, SendMessageResponse { batch_uniq_id: Some(unique_key.to_owned()), ..stored }));
+    }
     let (appended, status) = put::put_batch(broker, messages, wait_of(call, &outer)).await?;
     let ids: Vec<String> = appended.iter().map(|appended| appended.message_id.to_string()).collect();
     let first = appended.first().expect("a batch is not empty").queue_offset;
     Ok((status, reply(ids.join(","), queue_id, first, outer.unique_key().map(str::to_owned))))
+}
+
+/// A batch as it was sent: one record, that its consumers take apart.
+fn in_one_record(
+    broker: &Broker,
+    call: &Call,
+    header: &SendMessageRequest,
+    one: NewMessage,
+    count: usize,
+) -> NewMessage {
+    let mut properties = own_properties(broker, header.properties.as_deref());
+    properties.insert(property::INNER_NUM, count.to_string());
+    NewMessage {
+        sys_flag: one.sys_flag | SysFlag::INNER_BATCH | SysFlag::NEED_UNWRAP,
+        properties: properties.to_text(),
+        body: call.request.body.clone(),
+        ..one
+    }
 }
 
 /// Nobody hears the answer to a one-way send, so it does not wait for it.

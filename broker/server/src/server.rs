@@ -57,7 +57,11 @@ impl BrokerServer {
             slaves: TableFile::new(&config.root, "hotfireSlaves.json"),
         };
         let tables = load(&cluster, &config, &files).await?;
-        let store = UnrecoveredStore::open(config.store.clone()).await?.recover().await?;
+        let mut store = UnrecoveredStore::open(config.store.clone()).await?;
+        for topic in tables.topics.batch_topics() {
+            store.make_batch_topic(topic).await?;
+        }
+        let store = store.recover().await?;
         // The broker's own token, not the caller's: on the caller's wish it ends in order, with everything still running.
         let life = CancellationToken::new();
         let guard = life.clone().drop_guard();

@@ -4,6 +4,7 @@ use crate::delay::DelayTableText;
 use crate::groups::GroupTableText;
 use crate::offset_requests::bounds;
 use crate::offsets::OffsetTableText;
+use crate::topic_requests::is_batch;
 use crate::topics::TopicTableText;
 use protocol::body::ClusterInfo;
 use protocol::frame::Command;
@@ -91,6 +92,7 @@ async fn copy_topics(broker: &Broker, master: &str) -> Result<bool, CopyError> {
         let came = page.topic_config_table.len();
         all.topic_config_table.extend(page.topic_config_table);
         if is_last(total, all.topic_config_table.len(), came) {
+            choose_kinds(broker, &all).await;
             let changed = broker.topics().become_copy(all);
             if changed {
                 broker.topics_changed.notify_one();
@@ -100,6 +102,18 @@ async fn copy_topics(broker: &Broker, master: &str) -> Result<bool, CopyError> {
         }
     }
     Err(CopyError::Endless)
+}
+
+/// The queues of batch topics are of that kind from the first record on. One that came before its master told of the topic makes others;
+/// the next start makes them anew.
+async fn choose_kinds(broker: &Broker, text: &TopicTableText) {
+    for (topic, _) in text.topic_config_table.iter().filter(|(_, topic)| is_batch(&topic.attributes)) {
+        match broker.store.make_batch_topic(topic).await {
+            Ok(true) => {}
+            Ok(false) => warn!(topic, "its queues are of the wrong kind until the next start"),
+            Err(error) => warn!(topic, %error, "the kind of its queues is not known to the disk"),
+        }
+    }
 }
 
 async fn copy_groups(broker: &Broker, master: &str) -> Result<bool, CopyError> {

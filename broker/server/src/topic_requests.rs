@@ -34,8 +34,13 @@ pub(crate) async fn update(broker: &Broker, call: &Call) -> Result<Command, Refu
             return Err(Refusal::Parameter { name, value: queues.to_string() });
         }
     }
-    let mut attributes = broker.topic(&header.topic).map(|known| known.attributes).unwrap_or_default();
-    alter(&mut attributes, header.attributes.as_deref().unwrap_or(""))?;
+    let known = broker.topics().get(&header.topic).map(|known| known.attributes.clone());
+    let is_new = known.is_none();
+    let mut attributes = known.unwrap_or_default();
+    alter(&mut attributes, header.attributes.as_deref().unwrap_or(""), is_new)?;
+    if is_new {
+        choose_kind(broker, &header.topic, is_batch(&attributes)).await?;
+    }
     let config = TopicConfig {
         attributes,
         order: header.order,
@@ -54,8 +59,30 @@ pub(crate) async fn update(broker: &Broker, call: &Call) -> Result<Command, Refu
     Ok(call.ok())
 }
 
-/// Reads RocketMQ's `+key=value,-key`. Only the message type can be set: everything else would need what is not built.
-fn alter(attributes: &mut BTreeMap<String, String>, text: &str) -> Result<(), Refusal> {
+/// The attribute that says of which kind a topic's queues are.
+const QUEUE_TYPE: &str = "queue.type";
+
+/// Whether the topic's queues hold batches as they were sent.
+pub(crate) fn is_batch(attributes: &BTreeMap<String, String>) -> bool {
+    attributes.get(QUEUE_TYPE).is_some_and(|kind| kind == "BatchCQ")
+}
+
+/// A new topic's queues are of that kind, durably. Queues of the other kind that a former topic of the name has left are in the way.
+async fn choose_kind(broker: &Broker, topic: &str, is_batch: bool) -> Result<(), Refusal> {
+    let is_chosen = match is_batch {
+        true => broker.store.make_batch_topic(topic).await?,
+        false => !broker.store.is_batch_topic(topic),
+    };
+    if is_chosen {
+        Ok(())
+    } else {
+        Err(Refusal::Parameter { name: "attributes", value: format!("{QUEUE_TYPE}: delete the topic first") })
+    }
+}
+
+/// Reads RocketMQ's `+key=value,-key`. The message type can be set, and of a new topic the kind of its queues: everything else would need
+/// what is not built.
+fn alter(attributes: &mut BTreeMap<String, String>, text: &str, is_new: bool) -> Result<(), Refusal> {
     let refuse = |part: &str| Refusal::Parameter { name: "attributes", value: part.to_owned() };
     for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
         let (sign, rest) = part.split_at_checked(1).ok_or_else(|| refuse(part))?;
@@ -63,7 +90,10 @@ fn alter(attributes: &mut BTreeMap<String, String>, text: &str) -> Result<(), Re
             ("+", Some(("message.type", kind @ ("UNSPECIFIED" | "NORMAL" | "FIFO" | "DELAY" | "TRANSACTION")))) => {
                 attributes.insert("message.type".to_owned(), kind.to_owned());
             }
-            ("-", None) if attributes.remove(rest).is_some() => {}
+            ("+", Some((QUEUE_TYPE, kind @ ("BatchCQ" | "SimpleCQ")))) if is_new => {
+                attributes.insert(QUEUE_TYPE.to_owned(), kind.to_owned());
+            }
+            ("-", None) if rest != QUEUE_TYPE && attributes.remove(rest).is_some() => {}
             _ => return Err(refuse(part)),
         }
     }
@@ -157,7 +187,7 @@ pub(crate) async fn stats(broker: &Broker, call: &Call) -> Result<Command, Refus
 
 #[cfg(test)]
 mod tests {
-    use super::{Page, alter};
+    use super::{Page, alter, is_batch};
     use protocol::body::DataVersion;
     use std::collections::BTreeMap;
 
@@ -181,10 +211,14 @@ mod tests {
     #[test]
     fn attributes() {
         let mut attributes = BTreeMap::new();
-        assert!(alter(&mut attributes, "+message.type=FIFO").is_ok());
+        assert!(alter(&mut attributes, "+message.type=FIFO", false).is_ok());
         assert_eq!(attributes.get("message.type").map(String::as_str), Some("FIFO"));
-        assert!(alter(&mut attributes, "+queue.type=BatchCQ").is_err());
-        assert!(alter(&mut attributes, "-message.type, ").is_ok());
-        assert!(alter(&mut attributes, "-message.type").is_err());
+        assert!(alter(&mut attributes, "+queue.type=BatchCQ", false).is_err());
+        assert!(alter(&mut attributes, "+queue.type=RocksDBCQ", true).is_err());
+        assert!(alter(&mut attributes, "-message.type, ", false).is_ok());
+        assert!(alter(&mut attributes, "-message.type", false).is_err());
+        assert!(alter(&mut attributes, "+queue.type=BatchCQ", true).is_ok());
+        assert!(is_batch(&attributes));
+        assert!(alter(&mut attributes, "-queue.type", false).is_err());
     }
 }

@@ -1,6 +1,7 @@
 //! The topics of a broker: which exist, which are the system's, how a send creates one.
 use crate::config::ClusterConfig;
 use crate::names::{DLQ_PREFIX, RETRY_PREFIX};
+use crate::topic_requests::is_batch;
 use crate::transaction::{HALF_TOPIC, OP_TOPIC, UNDECIDED_TOPIC};
 use protocol::body::{DataVersion, TopicConfig};
 use serde::{Deserialize, Serialize};
@@ -94,6 +95,11 @@ impl TopicTable {
     #[cfg(test)]
     fn version(&self) -> &DataVersion {
         &self.version
+    }
+
+    /// Topics whose queues hold batches as they were sent.
+    pub fn batch_topics(&self) -> impl Iterator<Item = &str> {
+        self.topics.values().filter(|topic| is_batch(&topic.attributes)).map(|topic| topic.topic_name.as_str())
     }
 
     /// Whether a topic belongs to the system: operators must not change it.

@@ -162,6 +162,7 @@ fn the_dump_lists_every_setting_in_force() {
     mappedFileSizeConsumeQueue=6000000
     mappedFileSizeConsumeQueueExt=50331648
     mappedFileSizeTimerLog=104857600
+    mapperFileSizeBatchConsumeQueue=13800000
     maxErrorRateOfBloomFilter=20
     maxFilterMessageSize=16000
     maxHashSlotNum=5000000

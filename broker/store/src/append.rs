@@ -4,9 +4,10 @@ use crate::consume_queues::is_directory_name;
 use crate::error::AppendError;
 use crate::layout;
 use crate::light_queues::{LIGHT_QUEUE_ID, LightOffsets, without_offsets};
-use crate::scan::{has_torn_look, is_queued};
+use crate::scan::{has_torn_look, inner_messages, is_queued};
 use crate::store::Store;
 use bytes::{Bytes, BytesMut};
+use protocol::message::property::INNER_BASE;
 use protocol::message::record::{
     PROPERTIES_BYTES_MAX, Record, RecordVersion, SEAL_BYTES, has_seal, seal, stamp, with_room_for_seal, without_seal,
 };
@@ -196,38 +197,33 @@ impl Store {
         {
             let mut appender = self.log.lock();
             appender.admit(&self.poison, self.dispatched_end())?;
+            let next = match is_queued {
+                true => appender.next_offset(&records[0].topic, records[0].queue_id),
+                false => QueueOffset::ZERO,
+            };
             let light = self.take_light_offsets(&appender, records)?;
-            if !light.is_empty() {
+            let offsets = take_offsets(records, next)?;
+            if !light.is_empty() || records.iter().any(|record| record.sys_flag.has(SysFlag::INNER_BATCH)) {
                 places = self.encode(records, buffer)?;
             }
             let first = &records[0];
             let segment = self.log.make_room(&mut appender, buffer.len())?;
             let store_timestamp = appender.stamp();
             let base = appender.end();
-            let next = if is_queued { appender.next_offset(&first.topic, first.queue_id) } else { QueueOffset::ZERO };
-            for (place, queue_offset) in places.into_iter().zip(next.0..) {
+            for (place, queue_offset) in places.into_iter().zip(offsets) {
                 let [physical, end] =
                     [place.start, place.end].map(|at| base + i64::try_from(at).expect("in a segment"));
-                stamp(&mut buffer[place.clone()], QueueOffset(queue_offset), physical, store_timestamp);
+                stamp(&mut buffer[place.clone()], queue_offset, physical, store_timestamp);
                 if self.config.seal_records {
                     seal(&mut buffer[place]);
                 }
                 let message_id = MessageId::new(first.store_host, physical);
-                appended.push(Appended {
-                    physical,
-                    end,
-                    queue_offset: QueueOffset(queue_offset),
-                    store_timestamp,
-                    message_id,
-                });
+                appended.push(Appended { physical, end, queue_offset, store_timestamp, message_id });
             }
             self.log.write(&mut appender, &segment, buffer, buffer.len())?;
             if is_queued {
-                appender.raise_next(
-                    &first.topic,
-                    first.queue_id,
-                    next + i64::try_from(records.len()).expect("a batch"),
-                );
+                let messages = records.iter().map(|record| inner_messages(record.sys_flag, &record.properties));
+                appender.raise_next(&first.topic, first.queue_id, next + messages.sum());
             }
             for (queue, next) in light.next() {
                 appender.raise_next(queue, LIGHT_QUEUE_ID, next);
@@ -261,10 +257,7 @@ impl Store {
         for record in records {
             let first = |name: &str| appender.next_offset(name, LIGHT_QUEUE_ID);
             let Some(properties) = light.take(&record.topic, &record.properties, first) else { continue };
-            if properties.len() > PROPERTIES_BYTES_MAX {
-                return Err(AppendError::PropertiesTooLong { size: properties.len(), limit: PROPERTIES_BYTES_MAX });
-            }
-            record.properties = properties.into();
+            set_properties(record, properties)?;
             let limit = usize::try_from(self.config.max_message_size).expect("32 bits fit");
             if record.encoded_bytes() > limit {
                 return Err(AppendError::LightRecordTooLong { size: record.encoded_bytes(), limit });
@@ -272,4 +265,28 @@ impl Store {
         }
         Ok(light)
     }
+}
+
+/// The queue offset of each record; one that holds a batch says it besides in a property, for who makes queues of it.
+fn take_offsets(records: &mut [Record], first: QueueOffset) -> Result<Vec<QueueOffset>, AppendError> {
+    let mut next = first;
+    let mut offsets = Vec::with_capacity(records.len());
+    for record in records {
+        offsets.push(next);
+        if record.sys_flag.has(SysFlag::INNER_BATCH) {
+            let base = format!("{INNER_BASE}\u{1}{next}\u{2}");
+            set_properties(record, [base.as_bytes(), &record.properties].concat())?;
+        }
+        next = next + inner_messages(record.sys_flag, &record.properties);
+    }
+    Ok(offsets)
+}
+
+/// Properties that became longer under the append lock.
+fn set_properties(record: &mut Record, properties: Vec<u8>) -> Result<(), AppendError> {
+    if properties.len() > PROPERTIES_BYTES_MAX {
+        return Err(AppendError::PropertiesTooLong { size: properties.len(), limit: PROPERTIES_BYTES_MAX });
+    }
+    record.properties = properties.into();
+    Ok(())
 }

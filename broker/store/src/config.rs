@@ -55,6 +55,8 @@ pub struct StoreConfig {
     pub segment_size: u64,
     /// `mappedFileSizeConsumeQueue`, bytes: 6 000 000; rounded up to whole entries.
     pub consume_queue_file_size: u64,
+    /// `mapperFileSizeBatchConsumeQueue`, bytes: 13 800 000; rounded up to whole entries.
+    pub batch_queue_file_size: u64,
     /// `enableConsumeQueueExt`: queues get an extension, in which filters find bit maps. What is there already is read either way.
     pub extend_queues: bool,
     /// `mappedFileSizeConsumeQueueExt`, bytes: 48 MiB.
@@ -126,6 +128,7 @@ impl StoreConfig {
             commit_log_dir: None,
             segment_size: 1 << 30,
             consume_queue_file_size: 6_000_000,
+            batch_queue_file_size: 13_800_000,
             extend_queues: false,
             extension_file_size: 48 << 20,
             open_queue_files_max: 500,
@@ -176,6 +179,9 @@ impl StoreConfig {
         }
         let is_light_dir = |dir: &PathBuf| dir.file_name().and_then(|name| name.to_str()).is_some_and(is_light);
         self.multi_dispatch |= list(&queues)?.iter().any(is_light_dir);
+        if let Some(length) = queue_file_length(&self.root.join(layout::BATCH_QUEUE_DIR))? {
+            self.batch_queue_file_size = length;
+        }
         if let Some(length) = queue_file_length(&self.root.join(layout::EXTENSION_DIR))? {
             (self.extend_queues, self.extension_file_size) = (true, length);
         }
@@ -194,6 +200,14 @@ impl StoreConfig {
         self.consume_queue_file_size.next_multiple_of(layout::ENTRY_SIZE as u64).max(layout::ENTRY_SIZE as u64)
     }
 
+    /// The same of a file of a batch queue.
+    #[must_use]
+    pub fn batch_queue_file_bytes(&self) -> u64 {
+        self.batch_queue_file_size
+            .next_multiple_of(layout::BATCH_ENTRY_SIZE as u64)
+            .max(layout::BATCH_ENTRY_SIZE as u64)
+    }
+
     /// How closely bytes from the disk are looked at.
     pub(crate) fn check(&self) -> Check {
         match (self.require_seals, self.seal_records) {
@@ -210,6 +224,9 @@ impl StoreConfig {
         }
         if self.consume_queue_file_size > layout::SEGMENT_SIZE_MAX {
             return Err(ConfigError::ConsumeQueueFileSize { size: self.consume_queue_file_size });
+        }
+        if self.batch_queue_file_size > layout::SEGMENT_SIZE_MAX {
+            return Err(ConfigError::BatchQueueFileSize { size: self.batch_queue_file_size });
         }
         if !(layout::UNIT_MIN as u64 + layout::UNIT_END_BYTES..=layout::SEGMENT_SIZE_MAX)
             .contains(&self.extension_file_size)

@@ -1,7 +1,8 @@
-//! The index of one queue: entry *n*, 20 bytes, names the record with queue offset *n*.
+//! The index of one queue: entries, in the order of the log, name the records whose messages are in it. In a simple queue entry *n* is that
+//! of queue offset *n*; in a batch queue each entry says its offset.
 use crate::error::ReadError;
 use crate::extension::{Extension, LastUnit, Units};
-use crate::layout::{self, ENTRY_SIZE, Entry, Unit};
+use crate::layout::{self, Entry, QueueEntry, QueueKind, Unit};
 use crate::open_files::OpenFiles;
 use crate::queue_files::{QueueFile, QueueFiles, Readable};
 use protocol::{PhysicalOffset, QueueOffset};
@@ -17,6 +18,7 @@ const SCAN_ENTRIES: usize = 3276;
 pub(crate) struct ConsumeQueue {
     pub(crate) topic: Arc<str>,
     pub(crate) queue_id: i32,
+    kind: QueueKind,
     dir: PathBuf,
     file_bytes: u64,
     /// What the entries have no room for, if that is or was kept.
@@ -27,13 +29,19 @@ pub(crate) struct ConsumeQueue {
 #[derive(Debug)]
 struct State {
     files: QueueFiles,
-    /// First entry that names a record of the log; `max` if there is none.
+    /// Offset of the first message whose record is in the log; `max` if there is none.
     min: i64,
-    /// One past the last entry that readers see.
+    /// Number of its entry; `written` if there is none.
+    min_number: i64,
+    /// One past the last message that readers see.
     max: i64,
+    /// Number of the next entry to be written.
+    written: i64,
+    /// One past the last message, those of pending entries included.
+    next: i64,
     /// End of the record of the last entry, pending ones included.
     last_end: PhysicalOffset,
-    /// Entries from `max` on that are not written yet.
+    /// Entries from `written` on that are not written yet.
     pending: Vec<u8>,
 }
 
@@ -44,6 +52,8 @@ struct Prefix {
     used: u64,
     /// End of the record of the last one.
     last_end: PhysicalOffset,
+    /// One past its last message.
+    next: QueueOffset,
     /// Place of the last unit that an entry names.
     last_unit: Option<u64>,
 }
@@ -61,15 +71,19 @@ pub(crate) enum Push {
 
 /// A readable run of entries in one file.
 pub(crate) struct Run {
+    kind: QueueKind,
     at: Readable,
-    pub(crate) count: usize,
+    /// Number of the first one.
+    first: i64,
+    count: usize,
 }
 
 impl Run {
-    pub(crate) async fn read(&self) -> io::Result<Vec<Entry>> {
-        let mut bytes = vec![0; self.count * ENTRY_SIZE];
+    pub(crate) async fn read(&self) -> io::Result<Vec<QueueEntry>> {
+        let mut bytes = vec![0; self.count * self.kind.entry_bytes()];
         self.at.file.read_exact_at(&mut bytes, self.at.position).await?;
-        Ok(bytes.as_chunks::<ENTRY_SIZE>().0.iter().map(Entry::decode).collect())
+        let entries = bytes.chunks_exact(self.kind.entry_bytes()).zip(self.first..);
+        Ok(entries.map(|(entry, number)| self.kind.decode(entry, number)).collect())
     }
 
     /// The error of a read of it.
@@ -81,16 +95,25 @@ impl Run {
 impl ConsumeQueue {
     /// A queue without entries. Nothing is created on disk before the first entry.
     pub(crate) fn empty(
-        (topic, queue_id): (Arc<str>, i32),
+        (topic, queue_id, kind): (Arc<str>, i32, QueueKind),
         dir: PathBuf,
         file_bytes: u64,
         open_files: Arc<OpenFiles>,
         extension: Option<Extension>,
     ) -> ConsumeQueue {
-        assert!(file_bytes.is_multiple_of(ENTRY_SIZE as u64), "a file holds whole entries");
+        assert!(file_bytes.is_multiple_of(kind.entry_bytes() as u64), "a file holds whole entries");
         let files = QueueFiles::new(dir.clone(), file_bytes, open_files);
-        let state = State { files, min: 0, max: 0, last_end: PhysicalOffset::ZERO, pending: Vec::new() };
-        ConsumeQueue { topic, queue_id, dir, file_bytes, extension, state: Mutex::new(state) }
+        let state = State {
+            files,
+            min: 0,
+            min_number: 0,
+            max: 0,
+            written: 0,
+            next: 0,
+            last_end: PhysicalOffset::ZERO,
+            pending: Vec::new(),
+        };
+        ConsumeQueue { topic, queue_id, kind, dir, file_bytes, extension, state: Mutex::new(state) }
     }
 
     /// Opens the files of a directory; [`keep_below`](Self::keep_below) must follow before anything is read.
@@ -135,20 +158,23 @@ impl ConsumeQueue {
         self.lock().last_end
     }
 
-    /// Takes the entry of queue offset `offset`; readers see it after [`write_pending`](Self::write_pending).
-    pub(crate) fn push(&self, offset: QueueOffset, entry: Entry, unit: &Unit) -> Push {
-        assert!(offset.0 >= 0, "queue offsets are checked where they enter");
+    /// Takes an entry; readers see it after [`write_pending`](Self::write_pending).
+    pub(crate) fn push(&self, queued: &QueueEntry, unit: &Unit) -> Push {
+        assert!(queued.offset.0 >= 0, "queue offsets are checked where they enter");
         let mut state = self.lock();
-        let next = state.next();
-        if offset.0 < next {
+        if queued.offset.0 < state.next {
             return Push::Known;
         }
-        if offset.0 > next {
-            return Push::Gap { expected: next };
+        if queued.offset.0 > state.next {
+            return Push::Gap { expected: state.next };
         }
         let address = self.extension.as_ref().filter(|extension| extension.is_written).and_then(|it| it.push(unit));
-        let entry = Entry { tags_code: address.unwrap_or(entry.tags_code), ..entry };
-        state.pending.extend_from_slice(&entry.encode());
+        let entry = Entry { tags_code: address.unwrap_or(queued.entry.tags_code), ..queued.entry };
+        // An entry of a simple queue stands for one message, whatever its record holds.
+        let count = if self.kind == QueueKind::Simple { 1 } else { queued.count };
+        let queued = QueueEntry { entry, count, ..*queued };
+        self.kind.encode(&queued, unit.store_timestamp, &mut state.pending);
+        state.next = queued.next().0;
         state.last_end = entry.end();
         Push::Added
     }
@@ -160,34 +186,59 @@ impl ConsumeQueue {
         entry.physical >= last_end && (offset.0 == 0 || last_end == PhysicalOffset::ZERO)
     }
 
-    /// Makes a queue without entries begin at `offset`, with blank entries from the start of that file (Apache's rule, so that
+    /// Makes a queue without entries begin at `offset`; a simple one with blank entries from the start of that file (Apache's rule, so that
     /// an entry's place always says its offset).
     pub(crate) fn begin_at(&self, offset: QueueOffset) {
         let mut state = self.lock();
-        assert!(state.next() == 0, "only an empty queue has no beginning");
-        let position = layout::entry_position(offset);
-        let file_start = position - position % self.file_bytes;
-        let first = entries_in(file_start);
+        assert!(state.next == 0, "only an empty queue has no beginning");
         state.min = offset.0;
-        state.max = first;
-        state.fill(Entry::BLANK, offset.0 - first);
+        if self.kind == QueueKind::Batch {
+            (state.max, state.next) = (offset.0, offset.0);
+            return;
+        }
+        let position = layout::entry_position(offset);
+        let first = self.numbers_in(position - position % self.file_bytes);
+        (state.min_number, state.max, state.written, state.next) = (offset.0, first, first, first);
+        self.fill(&mut state, Entry::BLANK, offset.0 - first);
     }
 
-    /// Puts holes where entries can never be known again, so that an entry's place still says its offset.
+    /// Puts holes where entries can never be known again, so that an entry's place still says its offset. Entries of batch queues say theirs.
     pub(crate) fn fill_gap(&self, count: i64) {
         let mut state = self.lock();
-        let hole = Entry::hole(state.last_end);
-        state.fill(hole, count);
+        match self.kind {
+            QueueKind::Batch => state.next += count,
+            QueueKind::Simple => {
+                let hole = Entry::hole(state.last_end);
+                self.fill(&mut state, hole, count);
+            }
+        }
     }
 
-    /// Whether more entries than fit a file are missing before the entry of `offset`.
+    fn fill(&self, state: &mut State, entry: Entry, count: i64) {
+        for _ in 0..count {
+            let queued = QueueEntry { entry, offset: QueueOffset(state.next), count: 1 };
+            self.kind.encode(&queued, 0, &mut state.pending);
+            state.next += 1;
+        }
+    }
+
+    /// Whether more messages than entries of a file can stand for are missing before `offset`.
     pub(crate) fn is_too_wide(&self, expected: i64, offset: QueueOffset) -> bool {
-        offset.0 - expected > self.file_entries()
+        let messages = match self.kind {
+            QueueKind::Simple => 1,
+            QueueKind::Batch => layout::BATCH_MESSAGES_MAX,
+        };
+        (offset.0 - expected) / messages > self.numbers_in(self.file_bytes)
     }
 
-    /// How many entries fit a file.
-    fn file_entries(&self) -> i64 {
-        entries_in(self.file_bytes)
+    /// How many entries so many bytes hold.
+    fn numbers_in(&self, bytes: u64) -> i64 {
+        i64::try_from(bytes / self.kind.entry_bytes() as u64).expect("positions of files are signed 64-bit numbers")
+    }
+
+    /// Where an entry lies.
+    fn position(&self, number: i64) -> u64 {
+        u64::try_from(number).expect("not negative").saturating_mul(self.kind.entry_bytes() as u64)
     }
 
     /// Writes the pending entries and makes them readable. After an error nothing has become readable, and the call may be
@@ -197,44 +248,79 @@ impl ConsumeQueue {
         if let Some(extension) = &self.extension {
             extension.write_pending()?;
         }
-        let State { files, pending, max, .. } = &mut *state;
-        files.write(layout::entry_position(QueueOffset(*max)), pending)?;
-        state.max = state.next();
+        let position = self.position(state.written);
+        let State { files, pending, .. } = &mut *state;
+        files.write(position, pending)?;
+        state.written += self.numbers_in(state.pending.len() as u64);
+        state.max = state.next;
         state.pending.clear();
         Ok(())
     }
 
-    /// Entries from `from` on that lie in one file, at most `count`; `None` if no file has `from` (any more).
-    pub(crate) fn run(&self, from: QueueOffset, count: usize) -> io::Result<Option<Run>> {
-        let state = self.lock();
-        if from.0 < 0 || from.0 >= state.max {
+    /// Entries from that of `from` on that lie in one file, at most `count`; `None` if no file has it (any more).
+    pub(crate) async fn run(&self, from: QueueOffset, count: usize) -> io::Result<Option<Run>> {
+        if from.0 < 0 || from >= self.bounds().1 {
             return Ok(None);
         }
-        let Some(at) = state.files.at(layout::entry_position(from))? else { return Ok(None) };
-        let in_file = at.length / ENTRY_SIZE as u64;
-        let readable = u64::try_from(state.max - from.0).expect("checked above");
-        let count = usize::try_from(in_file.min(readable)).map_or(count, |there| there.min(count));
-        Ok(Some(Run { at, count }))
+        let number = match self.kind {
+            QueueKind::Simple => from.0,
+            QueueKind::Batch => self.number_of(from).await?,
+        };
+        self.run_at(number, count)
     }
 
-    /// The first queue offset of the next file after the one that would hold `from`.
+    fn run_at(&self, first: i64, count: usize) -> io::Result<Option<Run>> {
+        let state = self.lock();
+        let Some(readable) = usize::try_from(state.written - first).ok().filter(|left| *left > 0) else {
+            return Ok(None);
+        };
+        let Some(at) = state.files.at(self.position(first))? else { return Ok(None) };
+        let in_file = usize::try_from(self.numbers_in(at.length)).expect("not negative");
+        Ok(Some(Run { kind: self.kind, at, first, count: count.min(readable).min(in_file) }))
+    }
+
+    /// Number of the entry that a message of a batch queue has.
+    async fn number_of(&self, offset: QueueOffset) -> io::Result<i64> {
+        let (mut low, mut high) = {
+            let state = self.lock();
+            (self.numbers_in(state.files.start().unwrap_or(0)), state.written)
+        };
+        while low < high {
+            let middle = low + (high - low) / 2;
+            // Files of entries that are gone go first.
+            let is_before = self.queued_at(middle).await?.is_none_or(|queued| queued.next() <= offset);
+            if is_before { low = middle + 1 } else { high = middle }
+        }
+        Ok(low)
+    }
+
+    async fn queued_at(&self, number: i64) -> io::Result<Option<QueueEntry>> {
+        match self.run_at(number, 1)? {
+            Some(run) => Ok(run.read().await?.first().copied()),
+            None => Ok(None),
+        }
+    }
+
+    /// The first queue offset of the next file after the one that would hold `from`, as far as that can be told.
     pub(crate) fn next_file(&self, from: QueueOffset) -> QueueOffset {
-        let entries = self.file_entries();
+        if self.kind == QueueKind::Batch {
+            return from + 1;
+        }
+        let entries = self.numbers_in(self.file_bytes);
         QueueOffset(from.0.saturating_add(entries) / entries * entries)
     }
 
     /// One entry.
-    pub(crate) async fn entry(&self, offset: QueueOffset) -> io::Result<Option<Entry>> {
-        match self.run(offset, 1)? {
+    async fn entry(&self, offset: QueueOffset) -> io::Result<Option<QueueEntry>> {
+        match self.run(offset, 1).await? {
             Some(run) => Ok(run.read().await?.first().copied()),
             None => Ok(None),
         }
     }
 
     /// One entry, for a reader.
-    pub(crate) async fn read_entry(&self, offset: QueueOffset) -> Result<Option<Entry>, ReadError> {
-        let position = layout::entry_position(offset);
-        self.entry(offset).await.map_err(|source| ReadError::Io { path: self.dir.clone(), position, source })
+    pub(crate) async fn read_entry(&self, offset: QueueOffset) -> Result<Option<QueueEntry>, ReadError> {
+        self.entry(offset).await.map_err(|source| ReadError::Io { path: self.dir.clone(), position: 0, source })
     }
 
     /// Keeps the entries whose records end at or below `limit`, up to the first that is none; clears or removes the rest. `min`
@@ -253,7 +339,7 @@ impl ConsumeQueue {
         loop {
             for file in &files[from..] {
                 prefix = self.valid_prefix(file, limit, prefix).await?;
-                keep = file.start + prefix.used * ENTRY_SIZE as u64;
+                keep = file.start + prefix.used * self.kind.entry_bytes() as u64;
                 if keep < file.start + self.file_bytes {
                     break;
                 }
@@ -267,8 +353,9 @@ impl ConsumeQueue {
             let mut state = self.lock();
             state.files.clear_from(keep)?;
             // The name of the first file says which offsets are used, even if no entry is left.
-            state.max = entries_in(keep);
-            state.min = state.max;
+            state.written = self.numbers_in(keep);
+            state.max = if self.kind == QueueKind::Simple { state.written } else { prefix.next.0 };
+            (state.min, state.min_number, state.next) = (state.max, state.written, state.max);
             state.last_end = prefix.last_end;
         }
         if let Some(extension) = &self.extension {
@@ -280,7 +367,7 @@ impl ConsumeQueue {
             extension.keep_through(last).await?;
         }
         if keep != first {
-            self.find_min(entries_in(first), log_min).await?;
+            self.find_min(self.numbers_in(first), log_min).await?;
         }
         Ok(())
     }
@@ -289,18 +376,20 @@ impl ConsumeQueue {
     async fn valid_prefix(&self, file: &QueueFile, limit: PhysicalOffset, before: Prefix) -> io::Result<Prefix> {
         let mut prefix = Prefix { used: 0, ..before };
         let handle = file.file.get()?;
-        let mut chunk = vec![0; SCAN_ENTRIES * ENTRY_SIZE];
+        let entry_bytes = self.kind.entry_bytes();
+        let mut chunk = vec![0; SCAN_ENTRIES * entry_bytes];
         loop {
-            let position = prefix.used * ENTRY_SIZE as u64;
+            let position = prefix.used * entry_bytes as u64;
             let length = usize::try_from(self.file_bytes - position).map_or(chunk.len(), |rest| rest.min(chunk.len()));
             handle.read_exact_at(&mut chunk[..length], position).await?;
-            for bytes in chunk[..length].as_chunks::<ENTRY_SIZE>().0 {
-                let entry = Entry::decode(bytes);
-                let Some(last_end) = entry.end_after(prefix.last_end, limit) else { return Ok(prefix) };
-                let last_unit = layout::place_of(entry.tags_code).or(prefix.last_unit);
-                prefix = Prefix { used: prefix.used + 1, last_end, last_unit };
+            for bytes in chunk[..length].chunks_exact(entry_bytes) {
+                let queued = self.kind.decode(bytes, 0);
+                let before = (prefix.last_end, prefix.next);
+                let Some(last_end) = self.kind.end_after(&queued, before, limit) else { return Ok(prefix) };
+                let last_unit = layout::place_of(queued.entry.tags_code).or(prefix.last_unit);
+                prefix = Prefix { used: prefix.used + 1, last_end, next: queued.next(), last_unit };
             }
-            if prefix.used * ENTRY_SIZE as u64 == self.file_bytes {
+            if prefix.used * entry_bytes as u64 == self.file_bytes {
                 return Ok(prefix);
             }
         }
@@ -313,9 +402,11 @@ impl ConsumeQueue {
     /// # Errors
     /// With the path that the disk failed at.
     pub(crate) async fn remove_below(&self, log_min: PhysicalOffset) -> Result<u32, (PathBuf, io::Error)> {
-        let min = self.lock().min;
-        self.find_min(min, log_min).await.map_err(|source| (self.dir.clone(), source))?;
-        let position = layout::entry_position(self.bounds().0);
+        let min_number = self.lock().min_number;
+        self.find_min(min_number, log_min).await.map_err(|source| (self.dir.clone(), source))?;
+        // The last entry before says which offset is next, should those behind it be cut.
+        let kept = if self.kind == QueueKind::Batch { 1 } else { 0 };
+        let position = self.position((self.lock().min_number - kept).max(0));
         let mut removed = 0;
         while let Some(dir) = { self.lock().files.remove_oldest_below(position)? } {
             rt::fs::sync_dir(&dir).await.map_err(|source| (dir, source))?;
@@ -323,7 +414,7 @@ impl ConsumeQueue {
         }
         let Some(extension) = &self.extension else { return Ok(removed) };
         let first = self.entry(self.bounds().0).await.map_err(|source| (self.dir.clone(), source))?;
-        if let Some(place) = first.and_then(|entry| layout::place_of(entry.tags_code)) {
+        if let Some(place) = first.and_then(|queued| layout::place_of(queued.entry.tags_code)) {
             extension.remove_below(place).await?;
         }
         Ok(removed)
@@ -331,11 +422,10 @@ impl ConsumeQueue {
 
     /// Moves the minimum to the first entry whose record is still in the log (`correctMinOffset`).
     async fn find_min(&self, first: i64, log_min: PhysicalOffset) -> io::Result<()> {
-        let max = self.bounds().1.0;
-        let (mut low, mut high) = (first, max);
+        let (mut low, mut high) = (first, self.lock().written);
         while low < high {
             let middle = low + (high - low) / 2;
-            let entry = self.entry(QueueOffset(middle)).await?;
+            let entry = self.queued_at(middle).await?.map(|queued| queued.entry);
             // Blank entries come first, and records and holes lie in log order.
             if entry.is_some_and(|entry| entry != Entry::BLANK && entry.physical >= log_min) {
                 high = middle;
@@ -343,7 +433,14 @@ impl ConsumeQueue {
                 low = middle + 1;
             }
         }
-        self.lock().min = low;
+        let queued = self.queued_at(low).await?;
+        let mut state = self.lock();
+        state.min_number = low;
+        state.min = match (self.kind, queued) {
+            (QueueKind::Simple, _) => low,
+            (QueueKind::Batch, Some(queued)) => queued.offset.0,
+            (QueueKind::Batch, None) => state.max,
+        };
         Ok(())
     }
 
@@ -355,7 +452,8 @@ impl ConsumeQueue {
             extension.reset()?;
         }
         state.pending.clear();
-        (state.min, state.max, state.last_end) = (0, 0, PhysicalOffset::ZERO);
+        (state.min, state.min_number, state.max, state.written, state.next) = (0, 0, 0, 0, 0);
+        state.last_end = PhysicalOffset::ZERO;
         Ok(())
     }
 
@@ -388,31 +486,12 @@ impl ConsumeQueue {
     pub(crate) fn check_invariants(&self) {
         let state = self.lock();
         assert!(0 <= state.min, "offsets are not negative");
-        assert!(state.min <= state.next(), "the minimum is not above the maximum");
-        assert!(state.pending.len().is_multiple_of(ENTRY_SIZE), "whole entries");
+        assert!(state.min <= state.next, "the minimum is not above the maximum");
+        assert!(state.pending.len().is_multiple_of(self.kind.entry_bytes()), "whole entries");
         state.files.check_invariants();
         drop(state);
         if let Some(extension) = &self.extension {
             extension.check_invariants();
         }
     }
-}
-
-impl State {
-    /// The offset of the next entry.
-    fn next(&self) -> i64 {
-        self.max + i64::try_from(self.pending.len() / ENTRY_SIZE).expect("pending entries are few")
-    }
-
-    fn fill(&mut self, entry: Entry, count: i64) {
-        let bytes = entry.encode();
-        for _ in 0..count {
-            self.pending.extend_from_slice(&bytes);
-        }
-    }
-}
-
-/// Queue offset of the entry at a byte position of the queue.
-fn entries_in(position: u64) -> i64 {
-    i64::try_from(position / ENTRY_SIZE as u64).expect("positions of files are signed 64-bit numbers")
 }

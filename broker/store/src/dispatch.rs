@@ -7,7 +7,7 @@ use crate::consume_queue::{ConsumeQueue, Push};
 use crate::consume_queues::{ConsumeQueues, is_directory_name};
 use crate::flush::FlushMark;
 use crate::index::Index;
-use crate::layout::{Entry, Unit};
+use crate::layout::{Entry, QueueEntry, Unit};
 use crate::poison::PoisonCause;
 use crate::scan::{Check, Facts, Seat, Step, examine};
 use crate::store::Store;
@@ -31,8 +31,10 @@ pub struct Arrival {
     pub queue_id: i32,
     /// Its offset: readers can now ask for it.
     pub queue_offset: QueueOffset,
-    /// Hash of its tag, 0 without one.
-    pub tags_code: i64,
+    /// How many messages are in its record, from that offset on.
+    pub messages: i64,
+    /// Hash of its tag, 0 without one; none of a batch, whose messages have tags of their own.
+    pub tags_code: Option<i64>,
     /// What the queue's extension has of it: see [`BitMaps`].
     pub bit_map: Vec<u8>,
     /// Store time, Unix milliseconds.
@@ -113,7 +115,7 @@ impl Placer<'_> {
             tracing::warn!(physical = %facts.physical(), "record names no possible queue");
             return (Placed::Nothing, None);
         }
-        let queue = queues.get_or_create(seat.topic, seat.queue_id);
+        let queue = queues.get_or_create(seat.topic, seat.queue_id, facts.is_inner_batch() && !seat.is_light);
         let bit_maps = self.bit_maps.filter(|_| queue.is_extended());
         let unit = Unit {
             tags_code: facts.tags_code(self.delay_levels_ms),
@@ -121,7 +123,7 @@ impl Placer<'_> {
             bit_map: bit_maps.map(|bit_maps| bit_maps.bit_map(facts.record())).unwrap_or_default(),
         };
         let entry = Entry { physical: facts.physical(), size: facts.size(), tags_code: unit.tags_code };
-        let placed = match queue.push(seat.offset, entry, &unit) {
+        let placed = match queue.push(&QueueEntry { entry, offset: seat.offset, count: seat.count }, &unit) {
             Push::Added => Placed::Added(unit),
             Push::Known if queue.is_of_former_topic(seat.offset, &entry) => Placed::Anew,
             Push::Known => Placed::Nothing,
@@ -275,7 +277,8 @@ impl Store {
             topic: Arc::clone(&queue.topic),
             queue_id: queue.queue_id,
             queue_offset: seat.offset,
-            tags_code: unit.tags_code,
+            messages: seat.count,
+            tags_code: (!facts.is_inner_batch() || seat.is_light).then_some(unit.tags_code),
             bit_map: unit.bit_map,
             store_timestamp: unit.store_timestamp,
             physical: facts.physical(),
@@ -307,7 +310,7 @@ impl Store {
         if self.log.is_replica() {
             let mut appender = self.log.lock();
             for arrival in &dispatcher.arrivals {
-                appender.raise_next(&arrival.topic, arrival.queue_id, arrival.queue_offset + 1);
+                appender.raise_next(&arrival.topic, arrival.queue_id, arrival.queue_offset + arrival.messages);
             }
         }
         self.set_dispatched(FlushMark { end: dispatcher.position, store_timestamp: dispatcher.store_timestamp });

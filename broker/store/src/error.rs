@@ -28,6 +28,12 @@ pub enum ConfigError {
         /// The value.
         size: u64,
     },
+    /// `mapperFileSizeBatchConsumeQueue` out of range.
+    #[error("mapperFileSizeBatchConsumeQueue {size} is out of range")]
+    BatchQueueFileSize {
+        /// The value.
+        size: u64,
+    },
     /// `mappedFileSizeConsumeQueueExt` out of range.
     #[error("mappedFileSizeConsumeQueueExt {size} is out of range")]
     ExtensionFileSize {

@@ -2,7 +2,7 @@
 use crate::consume_queue::ConsumeQueue;
 use crate::error::ReadError;
 use crate::extension::Units;
-use crate::layout::{self, Entry};
+use crate::layout::{self, Entry, QueueEntry};
 use crate::light_queues::is_light;
 use crate::scan::{Seat, Step, examine};
 use crate::segment::Segment;
@@ -49,7 +49,7 @@ pub struct GetRequest {
     pub queue_id: i32,
     /// First entry to look at.
     pub from: QueueOffset,
-    /// At most so many messages.
+    /// At most so many messages; a record that holds several is returned whole.
     pub max_messages: u32,
     /// At most about so many bytes; the first message is returned whatever its size.
     pub max_bytes: u32,
@@ -96,7 +96,7 @@ pub struct GetOutcome {
     pub records: Vec<Bytes>,
     /// All of `records`, one after the other.
     pub body: Bytes,
-    /// Queue offsets of `records`.
+    /// Queue offsets of `records`; of one that holds several messages that of the first.
     pub offsets: Vec<QueueOffset>,
     /// Whether the reader is so far behind that a slave should serve it.
     pub suggest_slave: bool,
@@ -163,7 +163,7 @@ impl Store {
         let entry_bytes = layout::ENTRY_SIZE as u64;
         let scan =
             u64::from(self.config.max_filter_bytes).max(u64::from(request.max_messages) * entry_bytes) / entry_bytes;
-        let run = queue.run(request.from, usize::try_from(scan.max(1)).expect("32 bits fit"));
+        let run = queue.run(request.from, usize::try_from(scan.max(1)).expect("32 bits fit")).await;
         let not_opened = |source| ReadError::Io { path: queue.dir().to_owned(), position: 0, source };
         let Some(run) = run.map_err(not_opened)? else {
             // Its file was removed in this moment.
@@ -182,23 +182,23 @@ impl Store {
         let mut visited = PhysicalOffset::ZERO;
         // Entries of a segment that is gone are passed over without a look at each record.
         let mut resume = self.log_min();
-        for (entry, offset) in entries.into_iter().zip(request.from.0..) {
-            let offset = QueueOffset(offset);
+        for queued in entries {
+            let QueueEntry { entry, offset, .. } = queued;
             visited = entry.physical;
             let is_gone = entry.is_hole() || entry.physical < resume;
-            if !is_gone && batch.is_full(&entry) {
+            if !is_gone && batch.is_full(&queued) {
                 break;
             }
-            out.next = offset + 1;
+            out.next = queued.next();
             if !is_gone {
-                let (tags_code, bit_map) = said_of(&entry, &mut units).await.map_err(|source| run.failed(source))?;
+                let (tags_code, bit_map) = said_of(&queued, &mut units).await.map_err(|source| run.failed(source))?;
                 if !request.tags.wants(tags_code, &bit_map) || !filter.wants(tags_code, &bit_map) {
                     continue;
                 }
             }
             match if is_gone { None } else { self.log.segment_of_record(&entry) } {
                 Some(segment) => {
-                    batch.add(&entry);
+                    batch.add(&queued);
                     wanted.push(Wanted { entry, offset, segment });
                     out.status = GetStatus::Found;
                 }
@@ -321,8 +321,13 @@ fn entry_bytes(entry: &Entry) -> usize {
 }
 
 /// The hash of an entry's tag and its message's bit map, as far as the queue knows them.
-async fn said_of(entry: &Entry, units: &mut Option<Units<'_>>) -> io::Result<(Option<i64>, Vec<u8>)> {
-    let Some(place) = layout::place_of(entry.tags_code) else { return Ok((Some(entry.tags_code), Vec::new())) };
+async fn said_of(queued: &QueueEntry, units: &mut Option<Units<'_>>) -> io::Result<(Option<i64>, Vec<u8>)> {
+    let tags_code = queued.entry.tags_code;
+    // Messages of a batch have tags of their own.
+    if queued.count > 1 {
+        return Ok((None, Vec::new()));
+    }
+    let Some(place) = layout::place_of(tags_code) else { return Ok((Some(tags_code), Vec::new())) };
     let unit = match units {
         Some(units) => units.at(place).await?,
         None => None,
@@ -335,7 +340,7 @@ struct Batch<'a> {
     store: &'a Store,
     messages_max: u32,
     bytes_max: u64,
-    messages: u32,
+    messages: i64,
     bytes: u64,
     /// A message further behind the log's end is taken to be on disk.
     memory: i64,
@@ -354,7 +359,8 @@ impl<'a> Batch<'a> {
         }
     }
 
-    fn is_full(&self, entry: &Entry) -> bool {
+    fn is_full(&self, queued: &QueueEntry) -> bool {
+        let entry = &queued.entry;
         if self.messages == 0 {
             return false;
         }
@@ -365,11 +371,12 @@ impl<'a> Batch<'a> {
             false => (config.max_transfer_bytes_disk, config.max_transfer_count_disk),
         };
         let bytes = self.bytes + u64::try_from(entry.size).unwrap_or(0);
-        self.messages >= self.messages_max.min(messages_max) || bytes > self.bytes_max.min(u64::from(bytes_max))
+        self.messages + queued.count > i64::from(self.messages_max.min(messages_max))
+            || bytes > self.bytes_max.min(u64::from(bytes_max))
     }
 
-    fn add(&mut self, entry: &Entry) {
-        self.messages += 1;
-        self.bytes += entry_bytes(entry) as u64;
+    fn add(&mut self, queued: &QueueEntry) {
+        self.messages += queued.count;
+        self.bytes += entry_bytes(&queued.entry) as u64;
     }
 }

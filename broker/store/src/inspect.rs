@@ -3,6 +3,7 @@
 //!
 //! The sizes of the files need not be known: a segment is as long as its file. Each record is read with all checks, and looked for in its
 //! queue and in the index of keys; then each entry that no record stands for is named.
+mod batches;
 mod extension;
 mod keys;
 mod log;
@@ -58,9 +59,6 @@ pub struct Damage {
 
 /// More would hide what counts.
 pub const DAMAGE_MAX: usize = 100;
-
-/// What Apache's broker keeps and Hotfire has no use for.
-const NOT_READ: [&str; 2] = [layout::BATCH_QUEUE_DIR, "compaction"];
 
 /// Why a store could not be looked at.
 #[derive(Debug, thiserror::Error)]
@@ -145,8 +143,8 @@ pub async fn inspect(
     let default_log = root.join(layout::COMMIT_LOG_DIR);
     let mut walk = LogWalk::open(commit_log.unwrap_or(&default_log), &mut found)?;
     let mut queues = QueueCheck::open(root, &mut found).await?;
-    for dir in NOT_READ.iter().filter(|dir| rt::fs::metadata(root.join(dir)).is_ok()) {
-        found.not_checked.push(format!("{dir}: Hotfire does not read it"));
+    if rt::fs::metadata(root.join("compaction")).is_ok() {
+        found.not_checked.push("compaction: Hotfire does not read it".to_owned());
     }
     if rt::fs::metadata(root.join(layout::TIMER_WHEEL_FILE)).is_ok() {
         found.not_checked.push("timer wheel and its log: in doubt they are made anew from their queue".to_owned());

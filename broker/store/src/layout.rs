@@ -3,6 +3,7 @@
 //! ```text
 //! root/commitlog/<20 digits>                        segments of `mappedFileSizeCommitLog`, named by the log offset of byte 0
 //! root/consumequeue/<topic>/<queue>/<20 digits>     files of `mappedFileSizeConsumeQueue`, named by 20 x the queue offset of entry 0
+//! root/batchconsumequeue/<topic>/<queue>/<20 digits> queues of another kind: see `layout/queue_entry.rs`
 //! root/consumequeue_ext/<topic>/<queue>/<20 digits> what there is no room for in entries: see `layout/extension.rs`
 //! root/index/<17 digits>                            files of an index, named by the time of their creation: see `layout/index.rs`
 //! root/timerwheel, root/timerlog/<20 digits>, root/config/timercheck    what waits for a moment: see `layout/timer.rs`
@@ -25,10 +26,12 @@
 //! ```
 mod extension;
 mod index;
+mod queue_entry;
 mod timer;
 
 pub(crate) use extension::{EXTENSION_DIR, UNIT_END, UNIT_END_BYTES, UNIT_MAX, UNIT_MIN, Unit, address_of, place_of};
 pub(crate) use index::{IndexEntry, IndexHeader, IndexSizes, key_hash};
+pub(crate) use queue_entry::{BATCH_ENTRY_SIZE, BATCH_MESSAGES_MAX, BATCH_QUEUE_DIR, QueueEntry, QueueKind};
 pub(crate) use timer::{
     CONFIG_DIR, Slot, TIMER_BLANK_BYTES, TIMER_CHECKPOINT_FILE, TIMER_LOG_DIR, TIMER_WHEEL_FILE, WHEEL_BYTES,
     WHEEL_REACH, WHEEL_SLOTS, timer_blank,
@@ -40,8 +43,6 @@ use std::path::Path;
 
 pub(crate) const COMMIT_LOG_DIR: &str = "commitlog";
 pub(crate) const CONSUME_QUEUE_DIR: &str = "consumequeue";
-/// Queues of topics that hold batches as they were sent (`StorePathConfigHelper.getStorePathBatchConsumeQueue`).
-pub(crate) const BATCH_QUEUE_DIR: &str = "batchconsumequeue";
 pub(crate) const INDEX_DIR: &str = "index";
 pub(crate) const CHECKPOINT_FILE: &str = "checkpoint";
 pub(crate) const ABORT_FILE: &str = "abort";

@@ -6,7 +6,7 @@
 //! name counts for nothing (`LmqDispatch`, `MultiDispatchUtils`).
 use crate::consume_queues::is_directory_name;
 use protocol::QueueOffset;
-use protocol::message::property::{INNER_MULTI_DISPATCH, INNER_MULTI_QUEUE_OFFSET};
+use protocol::message::property::{INNER_BASE, INNER_MULTI_DISPATCH, INNER_MULTI_QUEUE_OFFSET};
 use protocol::message::{Properties, RecordView, find_property};
 use std::collections::BTreeMap;
 
@@ -35,11 +35,16 @@ fn is_usable(name: &str) -> bool {
     is_light(name) && is_directory_name(name)
 }
 
-/// Properties without offsets that did not come from an append; none if they have none.
+/// Properties without offsets that did not come from this append; none if they have none.
 pub(crate) fn without_offsets(text: &str) -> Option<String> {
-    find_property(text.as_bytes(), INNER_MULTI_QUEUE_OFFSET)?;
+    const OFFSETS: [&str; 2] = [INNER_MULTI_QUEUE_OFFSET, INNER_BASE];
+    if OFFSETS.iter().all(|name| find_property(text.as_bytes(), name).is_none()) {
+        return None;
+    }
     let mut properties = Properties::parse(text);
-    properties.remove(INNER_MULTI_QUEUE_OFFSET);
+    for name in OFFSETS {
+        properties.remove(name);
+    }
     Some(properties.to_text())
 }
 

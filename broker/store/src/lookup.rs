@@ -93,7 +93,11 @@ impl Store {
         }
         Ok(match boundary {
             TimeBoundary::Lower => QueueOffset(low),
-            TimeBoundary::Upper => QueueOffset(low - 1).max(min),
+            TimeBoundary::Upper => {
+                let last = QueueOffset(low - 1).max(min);
+                // Messages of one record have one place.
+                queue.read_entry(last).await?.map_or(last, |queued| queued.offset.max(min))
+            }
         })
     }
 
@@ -125,7 +129,7 @@ impl Store {
         offset: QueueOffset,
     ) -> Result<Option<PhysicalOffset>, ReadError> {
         let Some(queue) = self.queues.get(topic, queue_id) else { return Ok(None) };
-        Ok(queue.read_entry(offset).await?.map(|entry| entry.physical))
+        Ok(queue.read_entry(offset).await?.map(|queued| queued.entry.physical))
     }
 
     /// Store time of the oldest message of a queue; `None` for an empty one.
@@ -149,8 +153,10 @@ impl Store {
     }
 
     async fn entry_store_time(&self, queue: &ConsumeQueue, offset: QueueOffset) -> Result<Option<i64>, ReadError> {
-        let Some(entry) = queue.read_entry(offset).await?.filter(|entry| !entry.is_hole()) else { return Ok(None) };
-        let record = self.entry_record(queue, offset, &entry).await?;
+        let Some(queued) = queue.read_entry(offset).await?.filter(|queued| !queued.entry.is_hole()) else {
+            return Ok(None);
+        };
+        let record = self.entry_record(queue, queued.offset, &queued.entry).await?;
         Ok(record.and_then(|record| RecordView::parse(&record).ok().map(|view| view.store_timestamp())))
     }
 }

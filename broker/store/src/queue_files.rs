@@ -75,6 +75,11 @@ impl QueueFiles {
         self.file_bytes
     }
 
+    /// Where the first file begins; none without files.
+    pub(crate) fn start(&self) -> Option<u64> {
+        self.files.first().map(|file| file.start)
+    }
+
     /// Where the last file ends.
     pub(crate) fn end(&self) -> u64 {
         self.files.last().map_or(0, |file| file.start + self.file_bytes)

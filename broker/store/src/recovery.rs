@@ -101,6 +101,7 @@ impl UnrecoveredStore {
         let tombstones = Tombstones::load(&config.root).await?;
         let sizes = QueueSizes {
             file_bytes: config.consume_queue_file_bytes(),
+            batch_file_bytes: config.batch_queue_file_bytes(),
             extension_file_bytes: config.extension_file_size,
             is_extended: config.extend_queues,
             open_max: config.open_queue_files_max,
@@ -115,6 +116,15 @@ impl UnrecoveredStore {
     /// Whom to ask for the bit maps of messages, in recovery and afterwards.
     pub fn set_bit_maps(&mut self, bit_maps: Arc<dyn BitMaps>) {
         self.bit_maps = Some(bit_maps);
+    }
+
+    /// As [`Store::make_batch_topic`], before recovery makes queues of the log: it makes all anew if those of the topic were of the other
+    /// kind.
+    ///
+    /// # Errors
+    /// The disk failed.
+    pub async fn make_batch_topic(&mut self, topic: &str) -> Result<(), StoreError> {
+        self.queues.turn_into_batch_topic(topic).await
     }
 
     /// Makes log and queues agree.
@@ -150,6 +160,7 @@ impl UnrecoveredStore {
         };
         let written = self.checkpoint.write(claims).await;
         written.map_err(failed("write", &self.config.root.join(layout::CHECKPOINT_FILE)))?;
+        self.queues.remove_stale()?;
         Ok(Arc::new(self.into_store(kept, mark, report)))
     }
 
@@ -185,7 +196,7 @@ impl UnrecoveredStore {
                 self.segment_by_apache(claims).await?
             }
         };
-        let first = first.min(self.segment_without_keys(claims));
+        let first = if self.queues.is_kind_changed() { 0 } else { first.min(self.segment_without_keys(claims)) };
         // A segment without one good record says nothing about the end of the one before it.
         for first in (0..=first).rev() {
             self.keep_entries_below(self.segments[first].start()).await?;
@@ -376,7 +387,8 @@ fn load_segments(config: &StoreConfig) -> Result<Vec<Arc<Segment>>, StoreError> 
 }
 
 pub(crate) async fn create_dirs(config: &StoreConfig) -> Result<(), StoreError> {
-    let mut dirs = vec![config.root.clone(), config.commit_log_dir(), config.root.join(layout::CONSUME_QUEUE_DIR)];
+    let mut dirs = vec![config.root.clone(), config.commit_log_dir()];
+    dirs.extend([layout::CONSUME_QUEUE_DIR, layout::BATCH_QUEUE_DIR].map(|dir| config.root.join(dir)));
     dirs.extend(config.extend_queues.then(|| config.root.join(layout::EXTENSION_DIR)));
     for dir in dirs {
         rt::fs::create_dir_durably(&dir).await.map_err(failed("create", &dir))?;

@@ -36,7 +36,8 @@ pub async fn repair(config: StoreConfig) -> Result<Repaired, StoreError> {
     if rt::fs::metadata(&checkpoint).is_ok() {
         copy(&checkpoint, &kept_in.join(layout::CHECKPOINT_FILE)).await?;
     }
-    for name in [layout::CONSUME_QUEUE_DIR, layout::EXTENSION_DIR, layout::INDEX_DIR] {
+    let batch_topics = topics_in(&config.root.join(layout::BATCH_QUEUE_DIR))?;
+    for name in [layout::CONSUME_QUEUE_DIR, layout::BATCH_QUEUE_DIR, layout::EXTENSION_DIR, layout::INDEX_DIR] {
         let from = config.root.join(name);
         match rt::fs::rename(&from, kept_in.join(name)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed("move", &from)(error)),
@@ -47,10 +48,22 @@ pub async fn repair(config: StoreConfig) -> Result<Repaired, StoreError> {
         rt::fs::sync_dir(dir).await.map_err(failed("sync", dir))?;
     }
     create_dirs(&config).await?;
+    // Their directories say of which kind the queues are.
+    for topic in batch_topics {
+        rt::fs::create_dir_durably(&topic).await.map_err(failed("create", &topic))?;
+    }
     let store = UnrecoveredStore::open_locked(config, lock).await?.recover().await?;
     let report = store.recovery_report().clone();
     store.shutdown().await?;
     Ok(Repaired { kept_in, report })
+}
+
+/// Directories of topics in that of batch queues.
+fn topics_in(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
+    match rt::fs::read_dir(dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        listed => listed.map_err(failed("list", dir)),
+    }
 }
 
 async fn new_directory(root: &Path) -> Result<PathBuf, StoreError> {

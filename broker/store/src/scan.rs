@@ -3,10 +3,11 @@
 //! The record is looked at in place: recovery passes over gigabytes. What a torn write can leave is told from a record more
 //! strictly than Apache's broker does: a record must say its own place, and properties of which a whole disk sector is zero are
 //! torn (the body's checksum does not cover them). So no record is found that was never appended as it is.
+use crate::layout::BATCH_MESSAGES_MAX;
 use crate::light_queues::{LIGHT_QUEUE_ID, of_record};
 use protocol::message::TransactionType;
-use protocol::message::property;
 use protocol::message::record::{PEEK_BYTES, Peeked, RecordView, peek};
+use protocol::message::{find_property, property};
 use protocol::{PhysicalOffset, QueueOffset, RecordError, SysFlag};
 use std::borrow::Cow;
 
@@ -45,6 +46,8 @@ pub(crate) struct Seat<'a> {
     pub(crate) topic: &'a str,
     pub(crate) queue_id: i32,
     pub(crate) offset: QueueOffset,
+    /// How many messages have it: those of an inner batch in the queue of its topic, else one.
+    pub(crate) count: i64,
     /// Whether the queue is a light one, and not that of the record's topic.
     pub(crate) is_light: bool,
 }
@@ -59,11 +62,22 @@ pub(crate) struct Facts<'a> {
 impl<'a> Facts<'a> {
     /// Its place in the queue of its topic, then, if they are asked for, those in light queues. A half message and a rollback have none.
     pub(crate) fn seats(&self, with_light: bool) -> impl Iterator<Item = Seat<'a>> + use<'a> {
-        let own = Seat { topic: self.topic, queue_id: self.queue_id(), offset: self.queue_offset(), is_light: false };
+        let own = Seat {
+            topic: self.topic,
+            queue_id: self.queue_id(),
+            offset: self.queue_offset(),
+            count: inner_messages(self.record.sys_flag(), self.record.properties()),
+            is_light: false,
+        };
         let is_queued = self.is_queued();
         let light = if with_light && is_queued { of_record(self.topic, &self.record) } else { Vec::new() };
-        let light =
-            light.into_iter().map(|(topic, offset)| Seat { topic, queue_id: LIGHT_QUEUE_ID, offset, is_light: true });
+        let light = light.into_iter().map(|(topic, offset)| Seat {
+            topic,
+            queue_id: LIGHT_QUEUE_ID,
+            offset,
+            count: 1,
+            is_light: true,
+        });
         is_queued.then_some(own).into_iter().chain(light)
     }
 
@@ -101,7 +115,7 @@ impl<'a> Facts<'a> {
         is_queued(self.record.sys_flag())
     }
 
-    /// Whether it holds several messages for a queue of another kind.
+    /// Whether it is a batch as it was sent, for a queue of batches.
     pub(crate) fn is_inner_batch(&self) -> bool {
         self.record.sys_flag().has(SysFlag::INNER_BATCH)
     }
@@ -135,6 +149,16 @@ impl<'a> Facts<'a> {
 /// Whether a message with that flag gets a queue offset and an entry: all but half messages and rollbacks.
 pub(crate) fn is_queued(sys_flag: SysFlag) -> bool {
     !matches!(sys_flag.transaction(), TransactionType::Prepared | TransactionType::Rollback)
+}
+
+/// How many messages a record holds: what `INNER_NUM` says of an inner batch, else one.
+pub(crate) fn inner_messages(sys_flag: SysFlag, properties: &[u8]) -> i64 {
+    if !sys_flag.has(SysFlag::INNER_BATCH) {
+        return 1;
+    }
+    let count = find_property(properties, property::INNER_NUM).and_then(|count| std::str::from_utf8(count).ok());
+    let count = count.and_then(|count| count.parse::<i64>().ok());
+    count.filter(|count| (1..=BATCH_MESSAGES_MAX).contains(count)).unwrap_or(1)
 }
 
 /// Looks at the start of `bytes`, which lie in the log from `at` on, in a segment that ends at `segment_end`.

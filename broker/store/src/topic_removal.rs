@@ -39,6 +39,27 @@ impl Store {
         self.remove_queues(topic, &self.queues.take_topic(topic)).await
     }
 
+    /// Makes the topic's queues hold batches as they were sent, from the first message on, durably; to be called before there is one. False if
+    /// it has queues of the other kind.
+    ///
+    /// # Errors
+    /// The topic can have no queues, or the disk failed.
+    pub async fn make_batch_topic(&self, topic: &str) -> Result<bool, RetentionError> {
+        if !is_directory_name(topic) {
+            return Err(RetentionError::TopicName { topic: topic.to_owned() });
+        }
+        // No record of the topic is dispatched meanwhile.
+        let _dispatcher = self.dispatcher.lock().await;
+        let made = self.queues.make_batch_topic(topic).await;
+        made.map_err(|(path, source)| RetentionError::Io { action: "create", path, source })
+    }
+
+    /// Whether the topic's queues hold batches as they were sent.
+    #[must_use]
+    pub fn is_batch_topic(&self, topic: &str) -> bool {
+        self.queues.is_batch(topic)
+    }
+
     /// Removes the queues of each topic that has no entry of a record behind the log's start, if `is_wanted` does not hold of it; returns how
     /// many topics.
     ///
@@ -76,7 +97,7 @@ impl Store {
                 self.remove_dir(dir).await?;
             }
         }
-        for root in [self.queues.root(), self.queues.extension_root()] {
+        for root in self.queues.roots() {
             if rt::fs::metadata(root).is_ok() {
                 self.remove_dir(&root.join(topic)).await?;
                 rt::fs::sync_dir(root).await.map_err(|source| self.not_synced(root, source))?;

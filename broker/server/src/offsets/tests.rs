@@ -164,8 +164,7 @@ fn offsets_of_light_queues_stand_apart_and_come_back() {
     table.commit("T", "%LMQ%g", 1, 9, Update, 0);
     let text = protocol::json::to_vec(&table.text()).unwrap();
     let json = String::from_utf8(text.clone()).unwrap();
-    let expected =
-        r#""offsetTable":{"T@%LMQ%g":{1:9},"T@G":{0:7}},"lmqOffsetTable":{"%LMQ%a@%LMQ%g":3,"T@%LMQ%g":8}"#;
+    let expected = r#""offsetTable":{"T@%LMQ%g":{1:9},"T@G":{0:7}},"lmqOffsetTable":{"%LMQ%a@%LMQ%g":3,"T@%LMQ%g":8}"#;
     assert!(json.contains(expected), "{json}");
     let again = OffsetTable::from_text(&protocol::json::from_slice::<OffsetTableText>(&text).unwrap());
     let offsets = |table: &OffsetTable| {

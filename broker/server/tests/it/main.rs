@@ -1,5 +1,6 @@
 //! Brokers as their clients see them, in a simulated world: raw requests, virtual time, crashes.
 #![cfg(madsim)]
+mod batch_queues;
 mod clients;
 mod filters;
 mod light_queues;

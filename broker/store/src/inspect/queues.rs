@@ -1,4 +1,5 @@
 //! Whether queues and log say the same: each record has its entry, and each entry a record.
+use super::batches::BatchCheck;
 use super::extension::UnitFiles;
 use super::log::LogWalk;
 use super::{InspectError, Inspection, failed, numbered};
@@ -43,7 +44,8 @@ struct QueueFiles {
 pub(super) struct QueueCheck {
     dir: PathBuf,
     queues: BTreeMap<(String, i32), QueueFiles>,
-    /// Topics whose queues are of another kind, and are not looked at.
+    /// Queues of the other kind, and their topics.
+    batches: BatchCheck,
     batch_topics: BTreeSet<String>,
     /// Which records are of topics that were removed.
     tombstones: Tombstones,
@@ -80,8 +82,17 @@ impl QueueCheck {
             }
         }
         found.queues = queues.len() as u64;
+        let batches = BatchCheck::open(root, found)?;
         let has_light = queues.keys().any(|(topic, _): &(String, i32)| is_light(topic));
-        Ok(QueueCheck { dir: dir.clone(), queues, batch_topics, tombstones, has_light, missing: BTreeMap::new() })
+        Ok(QueueCheck {
+            dir: dir.clone(),
+            queues,
+            batches,
+            batch_topics,
+            tombstones,
+            has_light,
+            missing: BTreeMap::new(),
+        })
     }
 
     /// Looks for the entries of a record.
@@ -101,15 +112,20 @@ impl QueueCheck {
         if self.tombstones.cover(seat.topic, facts.physical()) {
             return Ok(());
         }
-        if (facts.is_inner_batch() && !seat.is_light) || seat.queue_id < 0 || seat.offset.0 < 0 {
+        if seat.queue_id < 0 || seat.offset.0 < 0 {
+            return Ok(());
+        }
+        if self.batch_topics.contains(seat.topic) {
+            if !self.batches.take(facts, seat, found).await? {
+                let key = (seat.topic.to_owned(), seat.queue_id);
+                self.missing.entry(key).or_insert((seat.offset, 0)).1 += 1;
+            }
             return Ok(());
         }
         let name = format!("{} queue {} offset {}", seat.topic, seat.queue_id, seat.offset);
         let key = (seat.topic.to_owned(), seat.queue_id);
         let Some(queue) = self.queues.get_mut(&key) else {
-            if !self.batch_topics.contains(seat.topic) {
-                self.missing.entry(key).or_insert((seat.offset, 0)).1 += 1;
-            }
+            self.missing.entry(key).or_insert((seat.offset, 0)).1 += 1;
             return Ok(());
         };
         let Some((entry, path, position)) = queue.entry(seat.offset).await? else {
@@ -144,6 +160,7 @@ impl QueueCheck {
 
     /// Names the queues that are missing, and the entries that no record stands for.
     pub(super) async fn finish(&mut self, log: &LogWalk, found: &mut Inspection) -> Result<(), InspectError> {
+        self.batches.finish(log, found).await?;
         for ((topic, id), (first, count)) in &self.missing {
             let what = format!("{topic} queue {id}: there is none, and {count} records from offset {first} on are its");
             found.report(&self.dir, 0, what);
@@ -176,12 +193,16 @@ fn names_a_record(entry: Entry, log_start: PhysicalOffset) -> bool {
     entry.is_used() && !entry.is_hole() && entry.physical >= log_start
 }
 
-fn words(entry: Entry) -> String {
+pub(super) fn words(entry: Entry) -> String {
     format!("{} bytes at log offset {} with tag hash {}", entry.size, entry.physical, entry.tags_code)
 }
 
 /// Whether the entry names a record, and if `offset` is given, one with that place in its queue.
-async fn is_record_of(log: &LogWalk, entry: Entry, offset: Option<QueueOffset>) -> Result<bool, InspectError> {
+pub(super) async fn is_record_of(
+    log: &LogWalk,
+    entry: Entry,
+    offset: Option<QueueOffset>,
+) -> Result<bool, InspectError> {
     let Some(head) = log.bytes_at(entry.physical, PEEK_BYTES).await? else { return Ok(false) };
     let Ok(Peeked::Record { size, .. }) = peek(&head) else { return Ok(false) };
     let Some(bytes) = log.bytes_at(entry.physical, size).await? else { return Ok(false) };
@@ -260,7 +281,7 @@ impl QueueFiles {
     }
 }
 
-fn directories(dir: &Path) -> Result<Vec<PathBuf>, InspectError> {
+pub(super) fn directories(dir: &Path) -> Result<Vec<PathBuf>, InspectError> {
     let mut paths = match rt::fs::read_dir(dir) {
         Ok(paths) => paths,
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),

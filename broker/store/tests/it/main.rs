@@ -3,6 +3,7 @@
 #![cfg(madsim)]
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
+mod batch_queues;
 mod crash;
 mod damage;
 mod extension;

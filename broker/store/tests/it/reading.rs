@@ -13,7 +13,7 @@ struct Heard(Mutex<Vec<(i32, i64)>>);
 
 impl Arrivals for Heard {
     fn arrived(&self, arrival: &Arrival) {
-        assert_eq!(arrival.tags_code, tags_code("tag"));
+        assert_eq!(arrival.tags_code, Some(tags_code("tag")));
         self.0.lock().unwrap().push((arrival.queue_id, arrival.queue_offset.0));
     }
 }
