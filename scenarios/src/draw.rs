@@ -2,7 +2,9 @@
 
 use crate::kinds::{Failing, Kinds};
 use crate::machines::CAREFUL;
-use crate::plan::{Clients, Cluster, Consumer, Flush, Model, Network, Operation, Plan, Policy, Replication, Schedule};
+use crate::plan::{
+    Clients, Cluster, Consumer, Flush, Model, Network, Operation, Plan, Policy, Replication, Retention, Schedule,
+};
 use proptest::collection::vec;
 use proptest::prelude::{Just, Strategy, any, prop_oneof};
 use proptest::sample::select;
@@ -56,6 +58,7 @@ pub fn cluster() -> impl Strategy<Value = Cluster> {
                 segment_kib,
                 recover_from_slave: true,
                 slave_read,
+                retention: None,
             }
         },
     )
@@ -133,6 +136,105 @@ pub fn kinds_profile() -> impl Strategy<Value = Plan> {
             plan
         },
     )
+}
+
+/// As [`kinds_profile`], with brokers that remove what is older than some tens of seconds, segments that are full within seconds, a slave that
+/// is away for long, and groups that are behind.
+pub fn expiry_profile() -> impl Strategy<Value = Plan> {
+    (kinds_profile(), retention(), prop_oneof![Just(8_u32), Just(16), Just(32)], any::<bool>(), 75_u64..130)
+        .prop_flat_map(|(mut plan, retention, segment_kib, has_timers, seconds)| {
+            plan.duration = Duration::from_secs(seconds);
+            (plan.cluster.retention, plan.cluster.segment_kib) = (Some(retention), segment_kib);
+            for operation in &mut plan.operations {
+                if let Operation::Send { every, count, kinds, .. } = operation {
+                    *count = u32::try_from(plan.duration.as_millis() / every.as_millis()).expect("a run is short");
+                    // A timer message holds all that came after it back, for minutes.
+                    if !has_timers {
+                        kinds.timers.clear();
+                    }
+                }
+            }
+            let asked = vec((select(plan.cluster.brokers()), 15..seconds), 0..6);
+            let lag = lag(seconds);
+            let away = slave_away(&plan.cluster, seconds);
+            (Just(plan), asked, lag, away).prop_map(|(mut plan, asked, lag, away)| {
+                plan.operations.extend(
+                    asked
+                        .into_iter()
+                        .map(|(broker, at)| Operation::RemoveExpired { broker, at: Duration::from_secs(at) }),
+                );
+                lag.apply(&mut plan);
+                plan.faults.extend(away);
+                plan
+            })
+        })
+}
+
+fn retention() -> impl Strategy<Value = Retention> {
+    (8_u64..45, 1_u64..10, any::<bool>()).prop_map(|(reserved, interval, at_any_hour)| Retention {
+        reserved: Duration::from_secs(reserved),
+        interval: Duration::from_secs(interval),
+        at_any_hour,
+    })
+}
+
+/// A slave that is down, cut off or asleep for most of what a segment lives.
+fn slave_away(cluster: &Cluster, seconds: u64) -> BoxedStrategy<Vec<Fault>> {
+    let slaves: Vec<String> = cluster.brokers().into_iter().filter(|node| !cluster.masters().contains(node)).collect();
+    let swarm = Swarm {
+        kinds: vec!["crash", "power_loss", "stop", "pause"],
+        victims: slaves,
+        network: Vec::new(),
+        starts: Duration::from_secs(5)..Duration::from_secs(seconds / 2),
+        lasts: Duration::from_secs(15)..Duration::from_secs(80),
+        faults_max: 1,
+    };
+    swarm.strategy().boxed()
+}
+
+/// Why groups are behind.
+#[derive(Debug, Clone, Copy)]
+enum Lag {
+    None,
+    /// Each message takes its listener so long.
+    Work(Duration),
+    /// Every member leaves and comes again later.
+    Away(Duration, Duration),
+    /// Every member comes late.
+    Late(Duration),
+}
+
+fn lag(seconds: u64) -> impl Strategy<Value = Lag> {
+    let moments = (5..seconds / 2, 20..seconds * 2 / 3);
+    prop_oneof![
+        1 => Just(Lag::None),
+        1 => (200_u64..900).prop_map(|work| Lag::Work(ms(work))),
+        1 => moments.prop_map(|(from, lasts)| Lag::Away(Duration::from_secs(from), Duration::from_secs(from + lasts))),
+        1 => (20..seconds).prop_map(|at| Lag::Late(Duration::from_secs(at))),
+    ]
+}
+
+impl Lag {
+    fn apply(self, plan: &mut Plan) {
+        let members: Vec<String> = plan.clients.consumer_names().into_iter().map(|(name, _)| name).collect();
+        match self {
+            Lag::None => {}
+            Lag::Work(work) => plan.clients.consumers.iter_mut().for_each(|consumer| consumer.work = work),
+            Lag::Away(from, until) => {
+                for consumer in members {
+                    plan.operations.push(Operation::Leave { consumer: consumer.clone(), at: from });
+                    plan.operations.push(Operation::Join { consumer, at: until });
+                }
+            }
+            Lag::Late(late) => {
+                for operation in &mut plan.operations {
+                    if let Operation::Join { at, .. } = operation {
+                        *at = late;
+                    }
+                }
+            }
+        }
+    }
 }
 
 fn kinds_of(operation: &mut Operation) -> Option<&mut Kinds> {

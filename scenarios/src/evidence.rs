@@ -1,11 +1,12 @@
 //! What a run leaves behind for the judges: the history, and what the observer read when the run had settled (or had failed to).
 
 use crate::breach::Breach;
+use crate::expiry::{Expired, Removal};
 use crate::faults::disk_held;
 use crate::kinds::Kind;
 use crate::ledger::{Ledger, SCHEDULE_TOPIC, TIMER_TOPIC};
 use crate::operation::{Ask, History, Queue, TIMER_QUEUE, Told};
-use crate::plan::{Cluster, Flush, Plan};
+use crate::plan::{Cluster, Flush, Plan, TOPIC};
 use indexmap::IndexSet;
 use sim::fault::Fault;
 use sim::history::{Operation, Outcome, What};
@@ -49,6 +50,8 @@ pub struct Evidence {
     pub work: BTreeMap<String, Work>,
     /// For each liveness invariant what was still unmet at the last look.
     pub unmet: BTreeMap<&'static str, Vec<Breach>>,
+    /// What brokers removed because it had expired, in order of time. Queues and ledgers are those of logs that begin with it.
+    pub removals: Vec<Removal>,
     digest: OnceCell<Digest>,
 }
 
@@ -92,6 +95,8 @@ pub struct Snapshot {
     pub dispatch_behind: BTreeMap<String, u64>,
     /// Offsets of each queue that some member of the group has consumed, by group.
     pub consumed: BTreeMap<String, BTreeMap<Queue, Vec<i64>>>,
+    /// What masters have removed by now because it had expired.
+    pub expired: Expired,
     /// Committed offsets at the master, by group.
     pub committed: BTreeMap<String, BTreeMap<Queue, i64>>,
     /// Masters that answered a probe with SEND_OK since the faults were healed.
@@ -333,6 +338,20 @@ impl Evidence {
             }
         }
         consumed
+    }
+
+    /// What masters had removed at the end because it had expired.
+    pub fn expired(&self) -> Expired {
+        Expired::of(&self.removals)
+    }
+
+    /// When a message of the topic may have been removed at its master, at the earliest; none: it never was.
+    pub fn expired_at(&self, queue: &Queue, offset: i64) -> Option<Duration> {
+        let key = (TOPIC.to_owned(), queue.id);
+        let took = |removal: &&Removal| {
+            removal.node == queue.broker && removal.ends.get(&key).is_some_and(|end| offset < *end)
+        };
+        self.removals.iter().find(took).map(|removal| removal.after)
     }
 
     /// Whether an offset, which names this message at the end, named another before, of a suffix that was lost.

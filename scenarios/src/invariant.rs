@@ -1,4 +1,4 @@
-//! The oracle: one property a file, named as in the literature of the project (I1 … I15, L1 … L3), each stated per durability mode
+//! The oracle: one property a file, named as in the literature of the project (I1 … I16, L1 … L3), each stated per durability mode
 //! so that it says exactly what may be lost or repeated, and why.
 //!
 //! A *safety* invariant judges the evidence when the run is over. A *liveness* invariant says of one look at the cluster what is
@@ -15,6 +15,7 @@ pub mod i11_replicas_agree;
 pub mod i13_routes_agree;
 pub mod i14_no_end_without_a_cause;
 pub mod i15_only_subscribed;
+pub mod i16_only_expired_goes;
 pub mod i1_acknowledged_survives;
 pub mod i2_no_excess_copies;
 pub mod i3_queue_order;
@@ -48,6 +49,7 @@ pub const SAFETY: &[(&str, Judge)] = &[
     (i11_replicas_agree::NAME, i11_replicas_agree::judge),
     (i14_no_end_without_a_cause::NAME, i14_no_end_without_a_cause::judge),
     (i15_only_subscribed::NAME, i15_only_subscribed::judge),
+    (i16_only_expired_goes::NAME, i16_only_expired_goes::judge),
 ];
 
 /// The liveness invariants: stable name and what is unmet.

@@ -3,8 +3,9 @@
 
 use crate::breach::Breach;
 use crate::evidence::{KindsSeen, LogCopy, POWER_LOST, SYNC_FAILED};
+use crate::expiry::Expired;
 use crate::kinds::{is_wanted, subscription};
-use crate::ledger::Ledger;
+use crate::ledger::{Entry, Ledger};
 use crate::operation::{Ask, History, Queue, Told};
 use crate::plan::{Flush, Plan, TOPIC, is_clustering};
 use protocol::message::retry_topic;
@@ -105,7 +106,7 @@ impl KindsLook {
     }
 
     /// What that says at this time. The delay tables are the caller's to add.
-    pub fn seen(&self, plan: &Plan, now: Duration) -> KindsSeen {
+    pub fn seen(&self, plan: &Plan, now: Duration, expired: &Expired) -> KindsSeen {
         let mut seen = KindsSeen { logs_read: self.ledgers.keys().cloned().collect(), ..KindsSeen::default() };
         seen.handed_back_lately = usize::from(self.last_failure.is_some_and(|failed| failed + HAND_BACK_MAX > now));
         for (master, ledger) in &self.ledgers {
@@ -113,7 +114,7 @@ impl KindsLook {
             seen.level_ends.insert(master.clone(), ledger.level_ends());
             for group in plan.clients.groups() {
                 if is_clustering(plan, &group) {
-                    seen.unfinished_retries.extend(self.unfinished(master, ledger, &group));
+                    seen.unfinished_retries.extend(self.unfinished(master, ledger, &group, expired));
                 }
                 if !subscription(&plan.clients, &group).is_empty() {
                     let queues = seen.not_owed.entry(group.clone()).or_default();
@@ -140,13 +141,14 @@ impl KindsLook {
         not_owed
     }
 
-    fn unfinished(&self, master: &str, ledger: &Ledger, group: &str) -> Vec<Breach> {
+    fn unfinished(&self, master: &str, ledger: &Ledger, group: &str, expired: &Expired) -> Vec<Breach> {
         let topic = retry_topic(group);
         let mut unfinished = Vec::new();
         for (id, entries) in ledger.topic(&topic) {
             let finished = self.finished.get(&(group.to_owned(), Queue { broker: master.to_owned(), id }));
             let is_finished = |offset: &i64| finished.is_some_and(|offsets| offsets.contains(offset));
-            let missing = entries.iter().filter(|(offset, _)| !is_finished(offset));
+            let left = entries.range(expired.below(master, &topic, id)..);
+            let missing = left.filter(|(offset, _)| !is_finished(offset));
             unfinished.extend(missing.map(|(offset, entry)| {
                 let summary = format!("{} at {master} {topic} queue {id} offset {offset}", entry.key);
                 Breach::of_message(&entry.key, summary)
@@ -158,24 +160,10 @@ impl KindsLook {
 
 /// Messages whose second record is not there.
 fn waiting(master: &str, ledger: &Ledger) -> Vec<Breach> {
-    let delivered = ledger.delivered();
-    let is_delivered = |topic: &str, key: &str, times: i32, physical: i64| {
-        delivered.get(&(topic, key, times)).is_some_and(|copies| copies.iter().any(|copy| copy.physical > physical))
+    let waits = |(level, offset, entry): (Option<i32>, i64, &Entry)| {
+        let topic = entry.waits_for.as_deref().unwrap_or_default();
+        let room = level.map_or("timer".to_owned(), |level| format!("level {level}"));
+        Breach::of_message(&entry.key, format!("{} for {topic} at {master} {room} offset {offset}", entry.key))
     };
-    let mut waiting = Vec::new();
-    for (level, offset, entry) in ledger.delayed() {
-        let topic = entry.waits_for.as_deref().unwrap_or_default();
-        if !is_delivered(topic, &entry.key, entry.reconsume_times, entry.physical) {
-            let summary = format!("{} for {topic} at {master} level {level} offset {offset}", entry.key);
-            waiting.push(Breach::of_message(&entry.key, summary));
-        }
-    }
-    for (offset, entry) in ledger.timed() {
-        let topic = entry.waits_for.as_deref().unwrap_or_default();
-        if !is_delivered(topic, &entry.key, entry.reconsume_times, entry.physical) {
-            let summary = format!("{} for {topic} at {master} timer offset {offset}", entry.key);
-            waiting.push(Breach::of_message(&entry.key, summary));
-        }
-    }
-    waiting
+    ledger.undelivered().into_iter().map(waits).collect()
 }

@@ -122,6 +122,18 @@ impl Ledger {
         self.topic(SCHEDULE_TOPIC).map(|(queue, entries)| (queue + 1, end(entries))).collect()
     }
 
+    /// Messages whose second record is not there: with level, or none of a timer, and the offset in the queue that they wait in.
+    pub fn undelivered(&self) -> Vec<(Option<i32>, i64, &Entry)> {
+        let delivered = self.delivered();
+        let is_delivered = |entry: &Entry| {
+            let trip = (entry.waits_for.as_deref().unwrap_or_default(), entry.key.as_str(), entry.reconsume_times);
+            delivered.get(&trip).is_some_and(|copies| copies.iter().any(|copy| copy.physical > entry.physical))
+        };
+        let delayed = self.delayed().map(|(level, offset, entry)| (Some(level), offset, entry));
+        let timed = self.timed().map(|(offset, entry)| (None, offset, entry));
+        delayed.chain(timed).filter(|(_, _, entry)| !is_delivered(entry)).collect()
+    }
+
     /// The records of messages that do not wait.
     pub fn delivered(&self) -> BTreeMap<Trip<'_>, Vec<&Entry>> {
         let mut delivered: BTreeMap<_, Vec<&Entry>> = BTreeMap::new();

@@ -15,6 +15,7 @@
 //! | [`machines`], [`node_config`] | the nodes, and the configuration text of each server |
 //! | [`producers`], [`consumers`], [`observer`] | who sends, who consumes, who looks |
 //! | [`consumed`] | what groups have finished, from look to look |
+//! | [`expiry`] | what brokers removed because it had expired |
 //! | [`operation`], [`evidence`] | the history's vocabulary; what judges look at |
 //! | [`invariant`], [`faults`] | the oracle, one property a file; what faults excuse |
 //! | [`system_states`] | what a guided campaign looks for |
@@ -35,6 +36,7 @@ pub mod consumers;
 pub mod disk_losses;
 pub mod draw;
 pub mod evidence;
+pub mod expiry;
 pub mod faults;
 pub mod frames;
 pub mod invariant;

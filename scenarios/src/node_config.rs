@@ -57,8 +57,18 @@ pub fn broker(cluster: &Cluster, node: &str, name_servers: &[String], addresses:
         ("slaveReadEnable", cluster.slave_read.to_string()),
         ("hotfireRecoverFromSlave", cluster.recover_from_slave.to_string()),
     ];
+    let retention = cluster.retention.into_iter().flat_map(|retention| {
+        // The world begins in the afternoon.
+        let hours: Vec<String> =
+            if retention.at_any_hour { 0..24 } else { 4..5 }.map(|hour| hour.to_string()).collect();
+        [
+            ("hotfireFileReservedTime", retention.reserved.as_millis().to_string()),
+            ("cleanResourceInterval", retention.interval.as_millis().to_string()),
+            ("deleteWhen", hours.join(";")),
+        ]
+    });
     let mut text = String::new();
-    for (key, value) in settings {
+    for (key, value) in settings.into_iter().chain(retention) {
         writeln!(text, "{key}={value}").expect("a String takes everything");
     }
     text
@@ -90,7 +100,8 @@ pub fn identity(cluster: &Cluster, node: &str) -> (String, i64) {
 #[cfg(test)]
 mod tests {
     use super::{broker, identity};
-    use crate::plan::{Cluster, Flush, Replication};
+    use crate::plan::{Cluster, Flush, Replication, Retention};
+    use std::time::Duration;
 
     #[test]
     fn a_slave_shares_its_masters_name() {
@@ -103,6 +114,11 @@ mod tests {
             segment_kib: 64,
             recover_from_slave: true,
             slave_read: true,
+            retention: Some(Retention {
+                reserved: Duration::from_secs(20),
+                interval: Duration::from_secs(5),
+                at_any_hour: false,
+            }),
         };
         assert_eq!(identity(&cluster, "broker-b-slave-2"), ("broker-b".to_owned(), 2));
         assert_eq!(identity(&cluster, "broker-a"), ("broker-a".to_owned(), 0));
@@ -129,6 +145,9 @@ mod tests {
         cleanFileForciblyEnable=false
         slaveReadEnable=true
         hotfireRecoverFromSlave=true
+        hotfireFileReservedTime=20000
+        cleanResourceInterval=5000
+        deleteWhen=4
         ");
     }
 }

@@ -2,6 +2,7 @@
 //! and at disks as a laboratory would.
 
 use crate::evidence::{LogCopy, QueueContents, StoredKey};
+use crate::expiry::REMOVAL_ASKED;
 use crate::machines::Machines;
 use crate::node_config::NAMESRV_PORT;
 use crate::operation::{Ask, Queue, Recorder, Told};
@@ -33,14 +34,17 @@ const COMMIT_LOG_DIR: &str = "/data/store/commitlog";
 pub struct Observer {
     client: Client,
     machines: Machines,
+    /// Whether messages go away while it looks.
+    expires: bool,
 }
 
 impl Observer {
     /// An observer without connections.
-    pub fn new(machines: &Machines) -> Observer {
+    pub fn new(plan: &Plan, machines: &Machines) -> Observer {
         Observer {
             client: Client::new(ClientConfig::standard(), None, &CancellationToken::new()),
             machines: machines.clone(),
+            expires: plan.cluster.retention.is_some(),
         }
     }
 
@@ -152,6 +156,18 @@ impl Observer {
         Some(text.offset_table)
     }
 
+    /// Has a broker remove what has expired, and records that.
+    pub async fn remove_expired(&self, node: &str, recorder: &Recorder) {
+        // It may come to pass without an answer.
+        recorder.node(node, REMOVAL_ASKED);
+        self.broker(node, RequestCode::DeleteExpiredCommitlog, &Empty {}).await;
+    }
+
+    /// What a node's clock says, in Unix milliseconds.
+    pub fn clock_ms(&self, node: &str) -> i64 {
+        rt::world::unix_nanos_of(self.machines.node(node)).div_euclid(1_000_000)
+    }
+
     /// Smallest offset of a queue at a broker node, and the one behind its last message.
     pub async fn bounds(&self, node: &str, queue: i32) -> Option<(i64, i64)> {
         let min = GetMinOffsetRequest { topic: TOPIC.into(), queue_id: queue };
@@ -201,7 +217,9 @@ impl Observer {
             next = last.offset + 1;
             contents.messages.extend(messages);
         }
-        Some(contents)
+        // The minimum follows the log a moment later.
+        let begins = contents.messages.first().map_or(max, |first| first.offset);
+        (!self.expires || begins == min).then_some(contents)
     }
 
     /// Offset behind the last record of the last segment on the node's disk; 0 without a segment.
@@ -250,7 +268,7 @@ fn stored_keys(mut records: &[u8]) -> Option<Vec<StoredKey>> {
 }
 
 /// What judges look at, read where it stands: a table of all properties would cost more than the rest of the last look.
-fn stored_key(record: &RecordView<'_>) -> StoredKey {
+pub(crate) fn stored_key(record: &RecordView<'_>) -> StoredKey {
     let keys = String::from_utf8_lossy(record.property(KEYS).unwrap_or_default());
     let key = keys.split(' ').find(|key| !key.is_empty()).unwrap_or_default().to_owned();
     let body_intact = is_body_of(record.body(), &key);

@@ -73,6 +73,23 @@ pub struct Cluster {
     pub recover_from_slave: bool,
     /// Whether reads move to a slave when the master is far behind, as the broker suggests (`slaveReadEnable`).
     pub slave_read: bool,
+    /// When brokers remove what has expired; none: not within a run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retention: Option<Retention>,
+}
+
+/// When brokers remove old segments of the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Retention {
+    /// How old the newest message of a segment must be (`hotfireFileReservedTime`).
+    #[serde(with = "sim::duration")]
+    pub reserved: Duration,
+    /// From the end of one look to the next (`cleanResourceInterval`).
+    #[serde(with = "sim::duration")]
+    pub interval: Duration,
+    /// Whether any hour is one at which segments go (`deleteWhen`); else they go when an operator asks, or the disk fills up.
+    pub at_any_hour: bool,
 }
 
 /// `flushDiskType`.
@@ -156,7 +173,7 @@ pub enum Model {
     Broadcasting,
 }
 
-/// Something that a client does. Times count from the moment when the cluster is up.
+/// Something that a client or an operator does. Times count from the moment when the cluster is up.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Operation {
@@ -194,6 +211,14 @@ pub enum Operation {
         #[serde(with = "sim::duration")]
         at: Duration,
     },
+    /// An operator has a broker remove what has expired (DELETE_EXPIRED_COMMITLOG).
+    RemoveExpired {
+        /// The node.
+        broker: String,
+        /// When.
+        #[serde(with = "sim::duration")]
+        at: Duration,
+    },
 }
 
 impl Operation {
@@ -201,16 +226,17 @@ impl Operation {
     pub fn size(&self) -> usize {
         match self {
             Operation::Send { count, .. } => *count as usize,
-            Operation::Join { .. } | Operation::Leave { .. } => 1,
+            Operation::Join { .. } | Operation::Leave { .. } | Operation::RemoveExpired { .. } => 1,
         }
     }
 
-    /// The client's node.
+    /// The node that does it, or that is told to.
     pub fn node(&self) -> &String {
         match self {
             Operation::Send { producer: node, .. }
             | Operation::Join { consumer: node, .. }
-            | Operation::Leave { consumer: node, .. } => node,
+            | Operation::Leave { consumer: node, .. }
+            | Operation::RemoveExpired { broker: node, .. } => node,
         }
     }
 }

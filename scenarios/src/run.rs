@@ -5,7 +5,8 @@ use crate::chronicle;
 use crate::consumed::Consumed;
 use crate::consumers::{self, Roster};
 use crate::disk_losses::damaged;
-use crate::evidence::{Evidence, KindsSeen, Snapshot, Work, slaves_of};
+use crate::evidence::{Evidence, KindsSeen, LogCopy, Snapshot, Work, slaves_of};
+use crate::expiry::{Archive, Expired};
 use crate::frames::read_frame;
 use crate::invariant::{LIVENESS, judge, l3_queues_are_served};
 use crate::kinds::{self, has_kinds};
@@ -28,12 +29,15 @@ use sim::nemesis::Nemesis;
 use sim::report::Report;
 use sim::verdict::Violation;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 /// A cluster without faults is up within that.
 const BOOT_MAX: Duration = Duration::from_secs(60);
 /// Time from one look at committed offsets to the next.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// All of a log is old once nothing is sent any more: what is to go is gone within a few runs of the cleaning.
+const LAST_LOOKS_MAX: u32 = 20;
 /// A judgement of one named test over and above the invariants.
 pub type Claim = fn(&Plan, &Evidence) -> Result<(), Breach>;
 
@@ -111,12 +115,17 @@ struct Run {
     machines: Machines,
     observer: Observer,
     roster: Roster,
+    archive: Arc<Mutex<Archive>>,
+}
+
+fn lock(archive: &Mutex<Archive>) -> MutexGuard<'_, Archive> {
+    archive.lock().expect("a judge's code that panics ends the run")
 }
 
 async fn drive(plan: Plan, desk: Desk, recorder: Recorder) -> Evidence {
     let machines = Machines::add(&plan, &recorder);
-    let observer = Observer::new(&machines);
-    let run = Run { observer, plan, desk, recorder, machines, roster: Roster::default() };
+    let observer = Observer::new(&plan, &machines);
+    let run = Run { observer, plan, desk, recorder, machines, roster: Roster::default(), archive: Arc::default() };
     let mut evidence = Evidence::default();
     if let Err(reason) = run.boot_servers().await {
         run.desk.violated(Violation::new("the cluster boots", reason));
@@ -127,6 +136,7 @@ async fn drive(plan: Plan, desk: Desk, recorder: Recorder) -> Evidence {
     let loose = nemesis.release(&run.plan.faults).expect("the plan's faults name nodes of the plan");
     let work_before = run.work();
     let samplers = run.start_clients_and_samplers(evidence.started_at);
+    run.start_operator_and_archive();
     rt::time::sleep(run.plan.duration).await;
     evidence.work =
         run.work().into_iter().map(|(node, work)| (node.clone(), work.since(&work_before[&node]))).collect();
@@ -210,7 +220,7 @@ impl Run {
             let (at, name, joins) = match operation {
                 Operation::Join { consumer, at } => (*at, consumer, true),
                 Operation::Leave { consumer, at } => (*at, consumer, false),
-                Operation::Send { .. } => continue,
+                Operation::Send { .. } | Operation::RemoveExpired { .. } => continue,
             };
             let boot = consumers::boot(&self.plan, &self.machines, name, &self.roster, &self.recorder);
             let (roster, name, node) = (self.roster.clone(), name.clone(), self.machines.node(name));
@@ -249,6 +259,27 @@ impl Run {
         stop
     }
 
+    /// Starts the operator who has brokers remove what has expired, and who looks at what they removed until the run is over.
+    fn start_operator_and_archive(&self) {
+        for operation in &self.plan.operations {
+            let Operation::RemoveExpired { broker, at } = operation else { continue };
+            let (observer, recorder, broker, at) = (self.observer.clone(), self.recorder.clone(), broker.clone(), *at);
+            rt::task::spawn(async move {
+                rt::time::sleep(at).await;
+                observer.remove_expired(&broker, &recorder).await;
+            });
+        }
+        if self.plan.cluster.retention.is_some() {
+            let (plan, observer, archive) = (self.plan.clone(), self.observer.clone(), Arc::clone(&self.archive));
+            rt::task::spawn(async move {
+                loop {
+                    lock(&archive).look(&plan, &observer);
+                    rt::time::sleep(LOOK_EVERY).await;
+                }
+            });
+        }
+    }
+
     fn queues_of(&self, broker: &str) -> Vec<Queue> {
         let count = i32::try_from(self.plan.cluster.queues).expect("a plan has few queues");
         (0..count).map(|id| Queue { broker: broker.to_owned(), id }).collect()
@@ -269,7 +300,7 @@ impl Run {
             self.probe(&prober, &mut serving).await;
             let mut look = self.look(&mut consumed).await;
             if let Some(kinds) = &mut kinds_look {
-                look.kinds = Some(self.look_at_kinds(kinds, &serving).await);
+                look.kinds = Some(self.look_at_kinds(kinds, &serving, &look.expired).await);
             }
             look.serving = serving.iter().cloned().collect();
             let masters = prober.publish_queues(plan::TOPIC).await.unwrap_or_default();
@@ -310,7 +341,8 @@ impl Run {
 
     async fn look(&self, consumed: &mut Consumed) -> Snapshot {
         self.recorder.look(|history| consumed.read_on(history));
-        let mut look = Snapshot { consumed: consumed.offsets.clone(), ..Snapshot::default() };
+        let expired = Expired::of(lock(&self.archive).removals());
+        let mut look = Snapshot { consumed: consumed.offsets.clone(), expired, ..Snapshot::default() };
         let now = rt::world::elapsed();
         look.damaged = self.recorder.look(|history| damaged(history, now));
         for name in self.plan.cluster.names() {
@@ -347,18 +379,23 @@ impl Run {
     }
 
     /// Looks at what is not plain. The log of a master that does not serve yet may still be cut.
-    async fn look_at_kinds(&self, look: &mut KindsLook, serving: &BTreeSet<String>) -> KindsSeen {
+    async fn look_at_kinds(&self, look: &mut KindsLook, serving: &BTreeSet<String>, expired: &Expired) -> KindsSeen {
         self.recorder.look(|history| look.read_history(history));
         for master in serving {
-            look.read_log(master, self.observer.log(master));
+            look.read_log(master, self.whole_log(master));
         }
-        let mut seen = look.seen(&self.plan, rt::world::elapsed());
+        let mut seen = look.seen(&self.plan, rt::world::elapsed(), expired);
         for node in self.plan.cluster.brokers() {
             if let Some(delays) = self.observer.delays(&node, &self.recorder).await {
                 seen.delays.insert(node, delays);
             }
         }
         seen
+    }
+
+    /// A node's log with what has expired.
+    fn whole_log(&self, node: &str) -> LogCopy {
+        lock(&self.archive).whole(node, self.observer.log(node))
     }
 
     /// Ends producers and consumers where they stand: what they were told is what the last look must find, and nothing is added to it.
@@ -369,8 +406,40 @@ impl Run {
         }
     }
 
-    /// Reads what the masters and the disks hold.
+    /// Reads what the masters and the disks hold, again if something expires meanwhile.
     async fn last_look(&self, evidence: &mut Evidence) {
+        let unmet = evidence.unmet.clone();
+        for _ in 0..LAST_LOOKS_MAX {
+            evidence.unmet.clone_from(&unmet);
+            let before = self.look_at_archive();
+            self.read_queues(evidence).await;
+            for node in self.plan.cluster.brokers() {
+                evidence.logs.insert(node.clone(), self.observer.log(&node));
+            }
+            if self.look_at_archive() == before {
+                break;
+            }
+            rt::time::sleep(LOOK_EVERY).await;
+        }
+        if has_kinds(&self.plan) {
+            let of = |master: String| (master.clone(), Ledger::of(self.whole_log(&master)));
+            evidence.ledgers = self.plan.cluster.masters().into_iter().map(of).collect();
+        }
+        self.add_expired(evidence);
+        evidence.ended_at = evidence.ended_at.max(rt::world::elapsed());
+    }
+
+    /// How many segments were removed so far.
+    fn look_at_archive(&self) -> usize {
+        if self.plan.cluster.retention.is_none() {
+            return 0;
+        }
+        let mut archive = lock(&self.archive);
+        archive.look(&self.plan, &self.observer);
+        archive.removals().len()
+    }
+
+    async fn read_queues(&self, evidence: &mut Evidence) {
         for master in self.plan.cluster.masters() {
             for queue in self.queues_of(&master) {
                 match self.observer.queue_contents(&master, queue.id).await {
@@ -388,14 +457,24 @@ impl Run {
                 }
             }
         }
-        for node in self.plan.cluster.brokers() {
-            evidence.logs.insert(node.clone(), self.observer.log(&node));
+    }
+
+    /// Puts before each queue what it held before its messages expired.
+    fn add_expired(&self, evidence: &mut Evidence) {
+        if self.plan.cluster.retention.is_none() {
+            return;
         }
-        if has_kinds(&self.plan) {
-            let of = |master: String| (master.clone(), Ledger::of(evidence.logs[&master].clone()));
-            evidence.ledgers = self.plan.cluster.masters().into_iter().map(of).collect();
+        let archive = lock(&self.archive);
+        for (queue, contents) in &mut evidence.queues {
+            let mut messages = archive.messages(queue, contents.min);
+            if let Some(first) = messages.first() {
+                contents.min = first.offset;
+                messages.append(&mut contents.messages);
+                contents.messages = messages;
+            }
         }
-        evidence.ended_at = evidence.ended_at.max(rt::world::elapsed());
+        evidence.removals = archive.removals().to_vec();
+        self.desk.count("segments expired", evidence.removals.len() as u64);
     }
 
     /// Numbers for the summary.

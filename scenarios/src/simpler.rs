@@ -74,11 +74,12 @@ fn among_its_nodes(mut plan: Plan) -> Plan {
 }
 
 fn plainer(plan: &Plan) -> Vec<Plan> {
-    let changes: [fn(&mut Plan); 13] = [
+    let changes: [fn(&mut Plan); 14] = [
         |plan| plan.rare_choices = false,
         |plan| plan.schedule.policy = Policy::Random,
         |plan| plan.cluster.replication = Replication::Async,
         |plan| plan.cluster.queues = 1,
+        |plan| plan.cluster.retention = None,
         |plan| plan.network.by_name = false,
         |plan| plan.network.latency_max = plan.network.latency_min,
         |plan| plan.clients.consumers.iter_mut().for_each(|consumer| consumer.work = Duration::ZERO),

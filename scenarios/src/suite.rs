@@ -2,6 +2,7 @@
 
 use sim::scenario::Registry;
 
+pub mod expiry;
 pub mod failover;
 pub mod hostile;
 pub mod kinds;
@@ -21,7 +22,8 @@ pub fn registry() -> Registry {
         .with(failover::NothingPromisedIsLost)
         .with(hostile::NothingPromisedIsLost)
         .with(rebalance::MembersComeAndGo)
-        .with(kinds::EachKindKeepsItsPromise);
+        .with(kinds::EachKindKeepsItsPromise)
+        .with(expiry::OnlyWhatExpiredGoes);
     let registry = service::register(sweep::register(progress::register(registry)));
     returns::register(registry.with(late::LateMember))
 }

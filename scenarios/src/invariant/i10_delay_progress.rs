@@ -8,6 +8,7 @@
 //!   with asynchronous flush may take records from a level's queue and from the topics; then progress is lowered to what is left, and
 //!   nothing is claimed.
 //! - So a record that waited is delivered once, and once more for each outage after which the table may have pointed at it or below.
+//! - What was removed because it had expired counts as if it were there: an offset is not set back to where a queue now begins.
 //! - After the faults have stopped, the table says of each message that was delivered that it was. And a slave's copy of the table follows
 //!   its master's: RocketMQ's operators put a slave in its master's place, and with an old table it would deliver everything since again.
 

@@ -11,6 +11,7 @@
 //! *Delivered in the end*: after the faults have stopped, each record that waits at a master has its second record within its delay,
 //! whatever was lost since. The first record is what was promised; the second one may have been in a suffix that a power loss took
 //! (asynchronous flush), and is then written again: the level's progress must not be kept longer than what it speaks of.
+//! Retention takes nothing from this: a record that was removed before it was delivered still waits.
 
 use crate::breach::Breach;
 use crate::evidence::{Evidence, Snapshot, sends};

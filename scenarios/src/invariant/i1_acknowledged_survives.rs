@@ -8,6 +8,9 @@
 //! | async | none | a power loss of the master within the flush window after *t*; and then everything above *m* in the log goes too |
 //! | async | `inSyncReplicas` ≥ 2 | as above, and each slave lost power within its flush window after *t*, or its disk was damaged or replaced before the returning master could ask it |
 //!
+//! In every mode it may go with its segment when that has expired. What may go so is [`super::i16_only_expired_goes`]'s to say; here it counts
+//! as held, and its queue as beginning with it, so each message that no removal took must be where it was.
+//!
 //! A weaker answer (flush or slave time-out) is as async flush without replication. So is any answer without `hotfireRecoverFromSlave`: by Apache's
 //! rule a master that returns without its last records does not ask for them, and its slave's copy of them is cut or overwritten. The flush window is
 //! `flushCommitLogThoroughInterval` (10 s) plus one flush and its wait; it grows by the time that a fault holds the disk.

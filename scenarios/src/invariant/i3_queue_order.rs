@@ -1,5 +1,8 @@
 //! I3: queue offsets are dense and unique, follow the log's order, and an offset always names the same message.
 //!
+//! Retention takes nothing from this: a queue is judged with what was removed from it because it had expired, from its first message on, so a
+//! minimum that was put too high shows as a gap.
+//!
 //! A reader that saw a message of a suffix lost under asynchronous flush is the known hazard of that mode: there, and only if a
 //! replica of the queue lost power after that message was sent, its offset may name another message later. (After it was *sent*, not
 //! after it was delivered: the answer to the pull may have been on its way, or in the consumer's hands, when the power went.)

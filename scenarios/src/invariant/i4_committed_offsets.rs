@@ -10,7 +10,8 @@
 //! - With `recoverFromSlaveOnStart`, *M* after the return is at least every *S* that was shown while the master was away, if the slave
 //!   could be reached when the master came back. Without it (Apache's classic master) that progress may be lost.
 //! - At the end no committed offset is above the end of its queue, and each message below it that the group subscribes to was finished
-//!   by it, consumed or handed back: a commit never skips. Messages of a lost suffix are consumed by nobody any more and do not count.
+//!   by it, consumed or handed back: a commit never skips. Messages of a lost suffix are consumed by nobody any more and do not count; nor
+//!   do those that their master has removed because they had expired ([`super::i16_only_expired_goes`]), whose group may have been behind.
 
 use crate::breach::{Breach, Subject};
 use crate::disk_losses;
@@ -149,8 +150,9 @@ fn not_ahead(evidence: &Evidence, group: &str, queue: &Queue, finished: &IndexSe
         );
         return vec![Breach::new(summary).about(shown)];
     }
+    let expired = evidence.expired().below_of(queue);
     let skipped = contents.messages.iter().find(|message| {
-        message.offset < committed
+        (expired..committed).contains(&message.offset)
             && evidence.last.is_owed(group, queue, message.offset)
             && !finished.contains(message.key.as_str())
             && !evidence.was_reused(queue, message.offset, &message.key)

@@ -4,6 +4,9 @@
 //! of its listeners before: consumed, or found impossible and handed back. A commit that runs ahead is a message lost for whoever takes
 //! the queue over at that moment, though it may be made good a second later. ([`super::i4_committed_offsets`] looks at the end only.)
 //!
+//! A message that its master had removed by then, because it had expired ([`super::i16_only_expired_goes`]), is passed over: a group that is
+//! behind goes on at the new minimum of the queue. What a slave has removed may still be read at the master, so that excuses nobody.
+//!
 //! Durability: in every mode. What stands in a suffix that was lost, and what was stored there since, is left out: its offsets have named
 //! several messages (asynchronous flush, power loss).
 
@@ -78,7 +81,10 @@ fn reached<'a>(
         if !evidence.last.is_owed(group, queue, message.offset) {
             continue;
         }
-        let at = offsets.and_then(|offsets| offsets.get(&message.offset)).copied().unwrap_or(Duration::MAX);
+        let finished = offsets.and_then(|offsets| offsets.get(&message.offset)).copied();
+        // Whoever comes to it afterwards finds it gone.
+        let expired = evidence.expired_at(queue, message.offset);
+        let at = finished.into_iter().chain(expired).min().unwrap_or(Duration::MAX);
         let step = match steps.last() {
             Some(before) if before.at >= at => Step { offset: message.offset, ..*before },
             _ => Step { offset: message.offset, at, last: (&message.key, message.offset) },

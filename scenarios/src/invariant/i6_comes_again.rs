@@ -9,6 +9,8 @@
 //! | sync | nothing |
 //! | async | a power loss of the broker that took it back, within the flush window after the listener had failed |
 //!
+//! In every mode its copy may go because it has expired ([`super::i16_only_expired_goes`]) before a listener came to it.
+//!
 //! A hand-back that no broker takes is no hand-back: the consumer keeps the message and tries it again by itself, and if it dies the next
 //! owner of the queue reads it there. So a message that stands in no queue of the topic at the end is not looked at: it was lost with the
 //! suffix that held it before anybody took it back, and whether that may be is [`super::i1_acknowledged_survives`]'s to say. While a message
@@ -18,10 +20,11 @@ use crate::breach::Breach;
 use crate::evidence::{Evidence, FLUSH_WINDOW, slaves_of};
 use crate::faults::disk_held;
 use crate::kinds::{failing, is_wanted};
+use crate::ledger::Ledger;
 use crate::operation::{Ask, Told};
-use crate::plan::{Flush, Plan, is_clustering};
+use crate::plan::{Flush, Plan, TOPIC, is_clustering};
 use indexmap::IndexMap;
-use protocol::message::dlq_topic;
+use protocol::message::{dlq_topic, retry_topic};
 use sim::history::Outcome;
 use sim::verdict::EventId;
 use std::collections::BTreeSet;
@@ -59,7 +62,11 @@ pub fn judge(plan: &Plan, evidence: &Evidence) -> Vec<Breach> {
                     "{key} lies in the dead letter topic of {group} after {tries} tries; {} were due",
                     failing.retries() + 1
                 )
-            } else if !calls.is_consumed && !buried.contains(key) && !may_be_lost(plan, evidence, calls) {
+            } else if !calls.is_consumed
+                && !buried.contains(key)
+                && !may_be_lost(plan, evidence, calls)
+                && !is_expired(evidence, group, key, tries)
+            {
                 format!(
                     "{group} failed on {key} {} times, never consumed it, and it is not in the dead letter topic",
                     calls.failures.len()
@@ -107,6 +114,32 @@ fn buried<'a>(evidence: &'a Evidence, group: &str) -> BTreeSet<&'a str> {
         }
     }
     buried
+}
+
+/// Whether the copy that would have come next was removed because it had expired: the one that was handed back last, or, if no broker took
+/// that, the one that the listener had failed on.
+fn is_expired(evidence: &Evidence, group: &str, key: &str, tries: i32) -> bool {
+    let (retries, expired) = (retry_topic(group), evidence.expired());
+    // None: there is no such copy.
+    let has_expired = |topic: &str, times: i32| {
+        let mut copies = evidence.ledgers.iter().flat_map(|(master, ledger)| {
+            ledger.topic(topic).flat_map(move |(id, entries)| entries.iter().map(move |copy| (master, id, copy)))
+        });
+        copies
+            .find(|(_, _, (_, entry))| entry.key == key && entry.reconsume_times == times)
+            .map(|(master, id, (offset, _))| *offset < expired.below(master, topic, id))
+    };
+    let waits = || {
+        let mut waiting = evidence.ledgers.values().flat_map(Ledger::delayed);
+        waiting.any(|(_, _, entry)| {
+            entry.key == key && entry.reconsume_times == tries && entry.waits_for.as_ref() == Some(&retries)
+        })
+    };
+    match has_expired(&retries, tries) {
+        Some(is_expired) => is_expired,
+        None if waits() => false,
+        None => has_expired(if tries == 1 { TOPIC } else { &retries }, tries - 1) == Some(true),
+    }
 }
 
 /// Whether the table above lets the message go: a broker lost power soon after one of the failures.

@@ -3,6 +3,9 @@
 //! (Asynchronous flush, again: a reader that had gone past messages of the lost suffix, which it did not subscribe to, may not see
 //! what is stored at their offsets next. How far it may have gone is how far any queue was ever seen to reach.)
 //!
+//! What its master removed because it had expired ([`super::i16_only_expired_goes`]) may go to nobody: retention does not ask whether groups
+//! are done. A group that was behind goes on with the first message that is left, and gets each one from there.
+//!
 //! A message that a listener failed on and that came back is one more message, of the group's retry topic, which is delivered in the
 //! end too; what becomes of it then is [`super::i6_comes_again`].
 
@@ -24,8 +27,10 @@ pub fn unmet(plan: &Plan, look: &Snapshot) -> Vec<Breach> {
         for (queue, end) in &look.queue_ends {
             let consumed: BTreeSet<i64> =
                 look.consumed.get(&group).and_then(|queues| queues.get(queue)).into_iter().flatten().copied().collect();
-            let missing: Vec<i64> =
-                (0..*end).filter(|offset| !consumed.contains(offset) && look.is_owed(&group, queue, *offset)).collect();
+            let below = look.expired.below_of(queue);
+            let missing: Vec<i64> = (below..*end)
+                .filter(|offset| !consumed.contains(offset) && look.is_owed(&group, queue, *offset))
+                .collect();
             if let Some(first) = missing.first() {
                 let summary = format!(
                     "{group}: {} of {} queue {} from offset {first} on were never consumed",

@@ -3,7 +3,8 @@
 //! A queue that does not show the whole log yet (its files had no room) has no end to look at. A slave's queues must show its log
 //! too, or a group that moves there finds nothing. (A damaged log has an end that nobody can dispatch past.)
 //! The probe's messages are part of the queue ends, so this is the end of each queue; [`super::i6_delivered_in_the_end`] looks at
-//! what lies below.
+//! what lies below. A message that expired before a group came to it is waited for by nobody: but what was put there last stays, in the last
+//! segment, which no broker removes.
 
 use crate::breach::{Breach, Subject};
 use crate::evidence::Snapshot;
@@ -36,6 +37,7 @@ pub fn unmet(plan: &Plan, look: &Snapshot) -> Vec<Breach> {
             let last =
                 look.consumed.get(group).and_then(|queues| queues.get(queue)).and_then(|offsets| offsets.iter().max());
             let last = last.copied().max(look.last_not_owed(group, queue));
+            let last = last.max(look.expired.below_of(queue).checked_sub(1).filter(|last| *last >= 0));
             if *end > 0 && last.is_none_or(|last| last + 1 < *end) {
                 let summary = format!(
                     "{group} with {} members: {} queue {} waits at {last:?} of {end}",

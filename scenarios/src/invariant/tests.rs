@@ -1,5 +1,6 @@
 //! For each invariant a history that breaks it, and a near one that does not.
 
+mod expiry;
 mod kinds;
 
 use super::{LIVENESS, judge};
@@ -28,6 +29,7 @@ fn plan(flush: Flush, replication: Replication) -> Plan {
             segment_kib: 64,
             recover_from_slave: true,
             slave_read: true,
+            retention: None,
         },
         network: Network { latency_min: seconds(0.001), latency_max: seconds(0.002), by_name: false },
         clients: Clients {

@@ -155,6 +155,7 @@ pub fn stage(flush: Flush, replication: Replication, producers: u32, duration: D
             segment_kib: 4,
             recover_from_slave: true,
             slave_read: true,
+            retention: None,
         },
         network: Network {
             latency_min: Duration::from_micros(100),

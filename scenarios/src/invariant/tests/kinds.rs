@@ -9,7 +9,7 @@ use crate::plan::{Flush, Plan, Replication, TOPIC};
 use sim::fault::clock_step::ClockStep;
 use sim::fault::{Fault, Kind, Moment};
 
-const RETRY: &str = "%RETRY%g";
+pub(super) const RETRY: &str = "%RETRY%g";
 const DEAD: &str = "%DLQ%g";
 
 fn sync() -> Plan {
@@ -35,7 +35,7 @@ impl Story {
         let told = Told::Delayed { queue: level_queue(level), offset, promised: true, other_copies_max: 0 };
         self.operation(at, "producer-1", Ask::Send { key: key.into() }, Some(told))
     }
-    fn failed(self, at: f64, key: &str) -> Story {
+    pub(super) fn failed(self, at: f64, key: &str) -> Story {
         let ask = Ask::Consume { group: "g".into(), queue: queue(), offset: 0, key: key.into(), reconsume_times: 0 };
         self.operation(at, "consumer-1", ask, Some(Told::Later))
     }
@@ -49,7 +49,15 @@ impl Story {
         self.operation(at, "observer", ask, Some(Told::Delays([(level, next)].into())))
     }
     /// A record of the master's log, behind those before it.
-    fn record(mut self, topic: &str, id: i32, offset: i64, key: &str, stored: f64, waits_for: Option<&str>) -> Story {
+    pub(super) fn record(
+        mut self,
+        topic: &str,
+        id: i32,
+        offset: i64,
+        key: &str,
+        stored: f64,
+        waits_for: Option<&str>,
+    ) -> Story {
         let ledger: &mut Ledger = self.evidence.ledgers.entry("broker-a".into()).or_default();
         let is_retry = topic == RETRY || waits_for == Some(RETRY);
         ledger.put(

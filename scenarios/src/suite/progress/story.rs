@@ -102,6 +102,7 @@ impl Story {
             segment_kib: self.segment_kib,
             recover_from_slave: self.recover_from_slave,
             slave_read: true,
+            retention: None,
         }
     }
 
