@@ -214,7 +214,7 @@ pub async fn pair(flush: FlushMode) -> (Machine, Machine) {
 
 pub async fn wait_end(machine: &Machine, end: PhysicalOffset, at_most: Duration) {
     for _ in 0..at_most.as_millis() / 10 {
-        if machine.store().log_end() >= end {
+        if machine.store().confirm_end() >= end {
             return;
         }
         sleep(Duration::from_millis(10)).await;

@@ -27,7 +27,8 @@ async fn send(raw: &Raw, bodies: &[&'static str], properties: &[(&str, &str)]) -
     let entries: Vec<_> = bodies.iter().map(|body| BatchEntry::of(&Message::new(TOPIC, *body))).collect();
     let mut header: SendMessageRequestV2 = send_header(0, properties).into();
     header.batch = Some(true);
-    raw.ask(Command::request(RequestCode::SendBatchMessage, &header).with_body(batch::encode(&entries).expect("small messages"))).await
+    raw.ask(Command::request(RequestCode::SendBatchMessage, &header).with_body(batch::encode(&entries).expect("short")))
+        .await
 }
 
 /// The records of queue 0: offset, flags of a batch, and how many messages they hold.
@@ -35,7 +36,7 @@ async fn records(raw: &Raw) -> Vec<(i64, bool, usize)> {
     let pulled = raw.pull(pull_header(0)).await;
     let records = pulled.messages.iter().map(|message| {
         let is_batch = message.sys_flag.has(SysFlag::INNER_BATCH | SysFlag::NEED_UNWRAP);
-        let count = if is_batch { batch::decode(&message.body, 100).expect("a whole batch").len() } else { 1 };
+        let count = if is_batch { batch::decode(&message.body, 100).expect("a batch").len() } else { 1 };
         (message.queue_offset.get(), is_batch, count)
     });
     records.collect()
