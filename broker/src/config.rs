@@ -245,7 +245,7 @@ fn node(reader: &Reader<'_>, cluster: &ClusterConfig) -> Result<(ServerConfig, b
 }
 
 fn filter(reader: &Reader<'_>) -> Result<FilterConfig, ConfigError> {
-    let number = |key, absent, range, expected| {
+    let number = |key, absent, range, expected| -> Result<i32, ConfigError> {
         Ok(i32::try_from(reader.number(key, absent, range, expected)?).expect("in range"))
     };
     let error_percent = number("maxErrorRateOfBloomFilter", 20, 1..=99, "percent, 1 to 99")?;

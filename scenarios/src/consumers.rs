@@ -6,8 +6,8 @@ use crate::operation::{Ask, Queue, Recorder, Told};
 use crate::plan::{Consumer, Model, Plan, TOPIC};
 use crate::producers::client_config;
 use client::{
-    ClientInstance, ConsumeContext, ConsumeFrom, ConsumeOutcome, ConsumerConfig, Listener, MessageModel, PushConsumer,
-    TagExpression,
+    ClientInstance, ConsumeContext, ConsumeFrom, ConsumeOutcome, ConsumerConfig, Listener, MessageModel,
+    MessageSelector, PushConsumer,
 };
 use protocol::StoredMessage;
 use protocol::message::is_retry_topic;
@@ -108,7 +108,7 @@ pub fn boot(
                 failing: consumer.failing,
                 recorder: recorder.clone(),
             };
-            let topics = vec![(TOPIC.to_owned(), TagExpression::tags(&consumer.tags.join(" || ")))];
+            let topics = vec![(TOPIC.to_owned(), selector(&consumer))];
             let started = PushConsumer::start(&client, config(&consumer), topics, Arc::new(recording)).await;
             let running = Arc::new(started.expect("the first of its instance, with a sound configuration"));
             let incarnation = rt::world::incarnation(node);
@@ -123,6 +123,14 @@ pub fn boot(
             client.shutdown().await;
         }));
     }
+}
+
+/// By tags, or by an expression that must be true for the same messages and null for those without a tag.
+fn selector(consumer: &Consumer) -> MessageSelector {
+    if !consumer.by_sql || consumer.tags.is_empty() {
+        return MessageSelector::tags(&consumer.tags.join(" || "));
+    }
+    MessageSelector::sql(&format!("NOT (TAGS NOT IN ('{}'))", consumer.tags.join("', '")))
 }
 
 fn config(consumer: &Consumer) -> ConsumerConfig {

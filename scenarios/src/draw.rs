@@ -107,15 +107,20 @@ pub fn hostile_profile() -> impl Strategy<Value = Plan> {
 
 /// As [`fail_over_profile`], with messages that are not plain: each plan has a subset of delays, tags, batches, and listeners that fail.
 pub fn kinds_profile() -> impl Strategy<Value = Plan> {
-    (fail_over_profile(), subscribed(), delays(), timers(), batch(), failing(), failing()).prop_map(
-        |(mut plan, tags, levels, timers, batch, failing, failing_by_tags)| {
+    (fail_over_profile(), subscribed(), delays(), timers(), batch(), failing(), failing(), any::<bool>()).prop_map(
+        |(mut plan, tags, levels, timers, batch, failing, failing_by_tags, by_sql)| {
             for consumer in &mut plan.clients.consumers {
                 consumer.failing = failing;
             }
             if let Some(tags) = &tags {
                 let by_tags = plan.clients.consumers[0].clone();
-                let consumer =
-                    Consumer { group: TAGGED_GROUP.into(), tags: tags.clone(), failing: failing_by_tags, ..by_tags };
+                let consumer = Consumer {
+                    group: TAGGED_GROUP.into(),
+                    tags: tags.clone(),
+                    by_sql,
+                    failing: failing_by_tags,
+                    ..by_tags
+                };
                 plan.clients.consumers.push(consumer);
                 let number = plan.clients.consumers.len();
                 plan.operations.push(Operation::Join { consumer: format!("consumer-{number}"), at: Duration::ZERO });
@@ -330,6 +335,7 @@ pub fn clients(producers: u32, consumers: usize) -> Clients {
         persist_interval: Duration::from_secs(5),
         work: Duration::ZERO,
         tags: Vec::new(),
+        by_sql: false,
         failing: None,
     };
     Clients { producers, consumers: vec![consumer; consumers] }

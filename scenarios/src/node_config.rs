@@ -54,6 +54,7 @@ pub fn broker(cluster: &Cluster, node: &str, name_servers: &[String], addresses:
         ("autoCreateTopicEnable", "false".to_owned()),
         // No acknowledged message may go because a quota is small: what may be lost is what the durability modes say.
         ("cleanFileForciblyEnable", "false".to_owned()),
+        ("enablePropertyFilter", "true".to_owned()),
         ("slaveReadEnable", cluster.slave_read.to_string()),
         ("hotfireRecoverFromSlave", cluster.recover_from_slave.to_string()),
     ];
@@ -143,6 +144,7 @@ mod tests {
         mappedFileSizeConsumeQueue=2000
         autoCreateTopicEnable=false
         cleanFileForciblyEnable=false
+        enablePropertyFilter=true
         slaveReadEnable=true
         hotfireRecoverFromSlave=true
         hotfireFileReservedTime=20000

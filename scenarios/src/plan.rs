@@ -158,6 +158,9 @@ pub struct Consumer {
     /// The tags that its group subscribes to; empty: everything.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
+    /// Whether it asks for its tags by an SQL92 expression over properties.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_sql: bool,
     /// What its listener cannot consume at first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failing: Option<Failing>,

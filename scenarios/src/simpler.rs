@@ -74,7 +74,7 @@ fn among_its_nodes(mut plan: Plan) -> Plan {
 }
 
 fn plainer(plan: &Plan) -> Vec<Plan> {
-    let changes: [fn(&mut Plan); 14] = [
+    let changes: [fn(&mut Plan); 15] = [
         |plan| plan.rare_choices = false,
         |plan| plan.schedule.policy = Policy::Random,
         |plan| plan.cluster.replication = Replication::Async,
@@ -84,6 +84,7 @@ fn plainer(plan: &Plan) -> Vec<Plan> {
         |plan| plan.network.latency_max = plan.network.latency_min,
         |plan| plan.clients.consumers.iter_mut().for_each(|consumer| consumer.work = Duration::ZERO),
         |plan| plan.clients.consumers.iter_mut().for_each(|consumer| consumer.failing = None),
+        |plan| plan.clients.consumers.iter_mut().for_each(|consumer| consumer.by_sql = false),
         |plan| plan.clients.consumers.iter_mut().for_each(|consumer| consumer.tags.clear()),
         |plan| each_kinds(plan, |kinds| kinds.batch = 0),
         |plan| each_kinds(plan, |kinds| kinds.levels.clear()),

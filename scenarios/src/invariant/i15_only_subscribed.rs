@@ -1,6 +1,7 @@
 //! I15: a group is given only what it subscribes to.
 //!
-//! A broker chooses by the hash of a tag, which several tags may share; the client looks at the text. So no listener ever sees a message
+//! A broker chooses by the hash of a tag, which several tags may share; the client looks at the text. If the group subscribes by an
+//! expression over properties, the broker alone chooses. So no listener ever sees a message
 //! whose tag its group did not name: not from the topic, not when it comes back from the retry topic, in any durability mode. (That what
 //! it does subscribe to is delivered is [`super::i6_delivered_in_the_end`].)
 

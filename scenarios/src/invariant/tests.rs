@@ -40,6 +40,7 @@ fn plan(flush: Flush, replication: Replication) -> Plan {
                 persist_interval: seconds(5.0),
                 work: Duration::ZERO,
                 tags: Vec::new(),
+                by_sql: false,
                 failing: None,
             }],
         },

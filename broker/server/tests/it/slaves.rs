@@ -36,6 +36,21 @@ fn a_slave_stores_nothing_of_its_own_and_takes_no_commit_from_pulls() {
 }
 
 #[test]
+fn a_slave_filters_by_properties_as_its_master_does() {
+    run(|| async {
+        let (_master, _slave, at_master, at_slave) = pair().await;
+        at_master.send(0, "d", &[("a", "x")]).await;
+        let wanted = || PullMessageRequest {
+            subscription: Some("a = 'x'".to_owned()),
+            expression_type: Some("SQL92".to_owned()),
+            ..pull_header(0)
+        };
+        eventually("the slave has the message", async || at_slave.pull(wanted()).await.bodies() == ["d"]).await;
+        assert_eq!(at_master.pull(wanted()).await.bodies(), ["d"]);
+    });
+}
+
+#[test]
 fn a_slave_sends_readers_back_and_never_corrects_their_offset() {
     reaching("server.pull.slave_keeps_offset", || async {
         let (_master, _slave, _, at_slave) = pair().await;

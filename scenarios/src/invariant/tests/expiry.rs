@@ -4,6 +4,7 @@ use super::kinds::RETRY;
 use super::{CLEAN, Story, plan, queue, seconds, settled, unmet};
 use crate::expiry::{Expired, REMOVAL_ASKED, Removal};
 use crate::kinds::Failing;
+use crate::ledger::SCHEDULE_TOPIC;
 use crate::plan::{Flush, Plan, Replication, Retention, TOPIC};
 use sim::fault::clock_step::ClockStep;
 use sim::fault::disk_full::DiskFull;
@@ -85,8 +86,11 @@ fn i16_segments_go_at_their_hour_or_when_asked_or_when_the_disk_fills() {
 
 #[test]
 fn i16_a_slave_that_lacks_a_segment_holds_it() {
-    let slave_at =
-        |end: i64| move |removal: &mut Removal| drop(removal.slave_ends.insert("broker-a-slave-1".into(), end));
+    let slave_at = |end: i64| {
+        move |removal: &mut Removal| {
+            removal.slave_ends.insert("broker-a-slave-1".into(), end);
+        }
+    };
     assert_eq!(verdict(&keeping(), slave_at(4096)), CLEAN);
     assert_eq!(verdict(&keeping(), slave_at(4095)), [I16]);
     assert_eq!(
@@ -107,7 +111,8 @@ fn i1_and_i3_what_no_removal_took_is_where_it_was() {
     let mut story = Story::default().acked(1.0, "m", 0).acked(2.0, "n", 1).removed(|_| {}).holds(&["m", "n", "o"]);
     assert_eq!(story.evidence.queues[&queue()].messages.len(), 3);
     story.evidence.queues.get_mut(&queue()).expect("just put").messages.remove(1);
-    assert_eq!(story.verdict(&keeping()), ["I1 acknowledged message survives", "I3 queue order"]);
+    // Its offset is empty, and what follows it has no message before it.
+    assert_eq!(story.verdict(&keeping()), ["I1 acknowledged message survives", "I3 queue order", "I3 queue order"]);
     let whole = Story::default().acked(1.0, "m", 0).acked(2.0, "n", 1).removed(|_| {}).holds(&["m", "n", "o"]);
     assert_eq!(whole.verdict(&keeping()), CLEAN);
 }
@@ -150,7 +155,10 @@ fn i6_a_copy_that_expired_before_a_listener_came_to_it_is_not_lost() {
         let story = Story::default().failed(1.0, "m").record(TOPIC, 0, 0, "m", 1.0, None).holds(&["m"]);
         story.removed(|removal| removal.ends = [((topic.to_owned(), 0), 1)].into())
     };
-    let came_back = |story: Story| story.record(RETRY, 0, 0, "m", 9.0, None).verdict(&plan);
+    let came_back = |story: Story| {
+        let story = story.record(SCHEDULE_TOPIC, 2, 0, "m", 1.1, Some(RETRY));
+        story.record(RETRY, 0, 0, "m", 12.0, None).verdict(&plan)
+    };
     let lost = ["I6 comes again until it is done"];
     assert_eq!(came_back(expired(RETRY)), CLEAN);
     assert_eq!(came_back(expired(TOPIC)), lost, "its copy is there and was given to nobody");
