@@ -152,7 +152,9 @@ impl From<&str> for Breach {
 
 fn is_of(operation: &Operation<'_, Ask, Told>, wanted: &str) -> bool {
     match operation.input {
-        Ask::Send { key } | Ask::Consume { key, .. } | Ask::ConsumeAgain { key, .. } => key == wanted,
+        Ask::Send { key } | Ask::Consume { key, .. } | Ask::ConsumeAgain { key, .. } | Ask::Decide { key, .. } => {
+            key == wanted
+        }
         Ask::ReadCommitted { .. } | Ask::ReadDelays { .. } => false,
     }
 }

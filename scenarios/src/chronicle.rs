@@ -1,7 +1,7 @@
 //! A run in words and numbers for its recording: operations, states of nodes, how far queues and groups are.
 
 use crate::evidence::{POWER_LOST, PROCESS_ENDED, STARTED};
-use crate::operation::{Ask, History, Queue, TIMER_QUEUE, Told};
+use crate::operation::{Ask, Decision, HALF_QUEUE, History, Queue, TIMER_QUEUE, Told};
 use crate::plan::Plan;
 use sim::history::{Operation, Outcome, What};
 use sim::recording::{Band, Line, Recording};
@@ -40,6 +40,11 @@ pub fn line(operation: &Operation<'_, Ask, Told>) -> Line {
             let again = handed_back(*reconsume_times);
             (format!("consume {key} again from {} at {offset} for {group}{again}", retry_name(queue)), false)
         }
+        Ask::Decide { key, asked } => {
+            about.push(key.clone());
+            let asked = if *asked > 0 { format!(", asked {asked} times") } else { String::new() };
+            (format!("what becomes of {key}{asked}"), false)
+        }
         Ask::ReadDelays { node } => (format!("how far is each delay level at {node}"), true),
         Ask::ReadCommitted { node, group, queue } => {
             about.push(name(queue));
@@ -70,12 +75,16 @@ fn in_words(told: &Told) -> String {
         }
         Told::Delayed { queue, offset, promised, other_copies_max } => {
             let place = match queue.id {
+                HALF_QUEUE => format!("stored at {} as a half message at {offset}", queue.broker),
                 TIMER_QUEUE => format!("stored at {} for its moment, timer queue at {offset}", queue.broker),
                 level => format!("stored at {} for its delay, level queue {level} at {offset}", queue.broker),
             };
             stored(place, *promised, *other_copies_max)
         }
         Told::Later => "to come again".into(),
+        Told::Decided(Decision::Commit) => "committed".into(),
+        Told::Decided(Decision::RollBack) => "rolled back".into(),
+        Told::Decided(Decision::Unknown) => "not decided".into(),
         Told::Delays(levels) => {
             let levels: Vec<String> = levels.iter().map(|(level, offset)| format!("{level}: {offset}")).collect();
             format!("delivered below {}", levels.join(", "))

@@ -242,6 +242,25 @@ impl Lag {
     }
 }
 
+/// As [`kinds_profile`], with messages of both producers sent in transactions, and no batches.
+pub fn transaction_profile() -> impl Strategy<Value = Plan> {
+    let local = prop_oneof![1 => Just(Duration::ZERO), 1 => (1_u64..4_000).prop_map(ms)];
+    (kinds_profile(), vec(fate(), 3..8), local).prop_map(|(mut plan, fates, local)| {
+        for kinds in plan.operations.iter_mut().filter_map(kinds_of) {
+            kinds.batch = 0;
+            kinds.local = local;
+            kinds.fates.clone_from(&fates);
+        }
+        plan
+    })
+}
+
+/// What becomes of a transaction, if there is one.
+fn fate() -> impl Strategy<Value = String> {
+    let decided = prop_oneof![Just("c"), Just("r"), Just("c1"), Just("c1"), Just("r1"), Just("c2"), Just("r3")];
+    prop_oneof![1 => Just(String::new()), 3 => decided.prop_map(str::to_owned)]
+}
+
 fn kinds_of(operation: &mut Operation) -> Option<&mut Kinds> {
     match operation {
         Operation::Send { kinds, .. } => Some(kinds),

@@ -4,8 +4,8 @@ use crate::breach::Breach;
 use crate::expiry::{Expired, Removal};
 use crate::faults::disk_held;
 use crate::kinds::Kind;
-use crate::ledger::{Ledger, SCHEDULE_TOPIC, TIMER_TOPIC};
-use crate::operation::{Ask, History, Queue, TIMER_QUEUE, Told};
+use crate::ledger::{HALF_TOPIC, Ledger, SCHEDULE_TOPIC, TIMER_TOPIC};
+use crate::operation::{Ask, HALF_QUEUE, History, Queue, TIMER_QUEUE, Told};
 use crate::plan::{Cluster, Flush, Plan, TOPIC};
 use indexmap::IndexSet;
 use sim::fault::Fault;
@@ -61,7 +61,7 @@ struct Digest {
     /// By node, group and queue.
     commits: BTreeMap<(String, String, Queue), Commits>,
     first_lost: BTreeMap<Queue, i64>,
-    /// Deliveries of messages that had a delay: the place and when.
+    /// Deliveries of messages that had waited, for a delay or the end of a transaction: the place and when.
     delayed: BTreeMap<Queue, Vec<(i64, Duration)>>,
     /// Keys that an offset named when it was delivered and does not name at the end.
     renamed: BTreeMap<(Queue, i64), BTreeSet<String>>,
@@ -122,6 +122,12 @@ pub struct KindsSeen {
     pub level_ends: BTreeMap<String, BTreeMap<i32, i64>>,
     /// How far each delay level was delivered, by broker node; absent while it does not answer.
     pub delays: BTreeMap<String, BTreeMap<i32, i64>>,
+    /// Transactions that are not resolved, as text.
+    pub open_transactions: Vec<Breach>,
+    /// Offsets behind the last half message and the last op message, by master.
+    pub transaction_ends: BTreeMap<String, [i64; 2]>,
+    /// How far both are done with, by broker node; absent while it does not answer.
+    pub transactions: BTreeMap<String, [i64; 2]>,
 }
 
 impl Snapshot {
@@ -267,7 +273,7 @@ pub struct Stored<'a> {
     pub promised: bool,
     /// Copies that earlier attempts may have left.
     pub other_copies_max: u32,
-    /// Whether the queue is that of a delay level or the timer.
+    /// Whether the queue is that of a delay level, the timer or the halves.
     pub is_delayed: bool,
 }
 
@@ -388,7 +394,7 @@ impl Evidence {
                 if self.is_lost(queue, *offset, key) {
                     digest.lost(queue, *offset);
                     digest.renamed.entry((queue.clone(), *offset)).or_default().insert(key.clone());
-                } else if Kind::of(key).wait().is_some() {
+                } else if Kind::of(key).is_moved() {
                     digest.delayed.entry(queue.clone()).or_default().push((*offset, operation.invoked_at));
                 }
             }
@@ -472,8 +478,11 @@ impl Evidence {
     pub fn holds(&self, stored: &Stored<'_>, key: &str) -> bool {
         if stored.is_delayed {
             let ledger = self.ledgers.get(&stored.queue.broker);
-            let (topic, id) =
-                if stored.queue.id == TIMER_QUEUE { (TIMER_TOPIC, 0) } else { (SCHEDULE_TOPIC, stored.queue.id) };
+            let (topic, id) = match stored.queue.id {
+                HALF_QUEUE => (HALF_TOPIC, 0),
+                TIMER_QUEUE => (TIMER_TOPIC, 0),
+                level => (SCHEDULE_TOPIC, level),
+            };
             let entry = ledger.and_then(|ledger| ledger.at(topic, id, stored.offset));
             return entry.is_some_and(|entry| entry.key == key);
         }

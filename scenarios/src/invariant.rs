@@ -1,4 +1,4 @@
-//! The oracle: one property a file, named as in the literature of the project (I1 … I16, L1 … L3), each stated per durability mode
+//! The oracle: one property a file, named as in the literature of the project (I1 … I16, L1 … L4), each stated per durability mode
 //! so that it says exactly what may be lost or repeated, and why.
 //!
 //! A *safety* invariant judges the evidence when the run is over. A *liveness* invariant says of one look at the cluster what is
@@ -18,15 +18,18 @@ pub mod i15_only_subscribed;
 pub mod i16_only_expired_goes;
 pub mod i1_acknowledged_survives;
 pub mod i2_no_excess_copies;
+pub mod i2_one_final_message;
 pub mod i3_queue_order;
 pub mod i4_committed_offsets;
 pub mod i4_nothing_skipped;
 pub mod i5_one_owner;
 pub mod i6_comes_again;
 pub mod i6_delivered_in_the_end;
+pub mod i9_only_what_is_committed;
 pub mod l1_masters_serve;
 pub mod l2_replication_catches_up;
 pub mod l3_queues_are_served;
+pub mod l4_halves_are_resolved;
 
 /// Judges a finished run.
 pub type Judge = fn(&Plan, &Evidence) -> Vec<Breach>;
@@ -40,10 +43,12 @@ const SHOWN_MAX: usize = 5;
 pub const SAFETY: &[(&str, Judge)] = &[
     (i1_acknowledged_survives::NAME, i1_acknowledged_survives::judge),
     (i2_no_excess_copies::NAME, i2_no_excess_copies::judge),
+    (i2_one_final_message::NAME, i2_one_final_message::judge),
     (i3_queue_order::NAME, i3_queue_order::judge),
     (i4_committed_offsets::NAME, i4_committed_offsets::judge),
     (i4_nothing_skipped::NAME, i4_nothing_skipped::judge),
     (i6_comes_again::NAME, i6_comes_again::judge),
+    (i9_only_what_is_committed::NAME, i9_only_what_is_committed::judge),
     (i10_delayed_in_time::NAME, i10_delayed_in_time::judge),
     (i10_delay_progress::NAME, i10_delay_progress::judge),
     (i11_replicas_agree::NAME, i11_replicas_agree::judge),
@@ -62,6 +67,7 @@ pub const LIVENESS: &[(&str, Unmet)] = &[
     (i6_delivered_in_the_end::NAME, i6_delivered_in_the_end::unmet),
     (i10_delayed_in_time::NAME, i10_delayed_in_time::unmet),
     (i10_delay_progress::NAME, i10_delay_progress::unmet),
+    (l4_halves_are_resolved::NAME, l4_halves_are_resolved::unmet),
 ];
 
 /// All violations of a run, safety first, in the order of the tables above.

@@ -1,9 +1,10 @@
-//! The kinds of messages: with a tag, delayed by a level or a timer, sent in one batch; and what the listeners of a group do to them.
+//! The kinds of messages: with a tag, delayed by a level or a timer, sent in one batch or in a transaction; and what the listeners of a group do to them.
 //!
 //! What a message is stands in its name: `producer-1.0.17#Aa@2` has the tag `Aa` and waits for delay level 2, `producer-1.0.18@7s` waits for
-//! seven seconds of its own. So a history says it, and judges need nothing else.
+//! seven seconds of its own; what follows a `!` is what becomes of its [transaction](crate::transactions). So a history says it, and judges need nothing else.
 
 use crate::plan::{Clients, Operation, Plan};
+use crate::transactions::{Fate, has_transactions, open_max};
 use serde::{Deserialize, Serialize};
 use sim::fault::Kind as Fault;
 use std::fmt::{self, Display, Formatter};
@@ -21,6 +22,8 @@ const TRIES_DEFAULT: i32 = 17;
 /// What a message is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Kind<'a> {
+    /// What becomes of its transaction; none: it is sent in none.
+    pub fate: Option<Fate>,
     /// Its tag.
     pub tag: Option<&'a str>,
     /// Its delay level; 0 for none.
@@ -37,7 +40,14 @@ impl Kind<'_> {
             Some(seconds) => (0, seconds.parse().unwrap_or(0)),
             None => (wait.parse().unwrap_or(0), 0),
         };
-        Kind { tag: name.split_once('#').map(|(_, tag)| tag), level, seconds }
+        let (name, tag) = name.split_once('#').map_or((name, None), |(name, tag)| (name, Some(tag)));
+        let fate = name.rsplit_once('!').and_then(|(_, fate)| Fate::of(fate));
+        Kind { fate, tag, level, seconds }
+    }
+
+    /// Whether it is stored first where it waits, and then once more where it is read.
+    pub fn is_moved(self) -> bool {
+        self.fate.is_some() || self.wait().is_some()
     }
 
     /// How long a broker holds it back; none: it does not.
@@ -53,6 +63,9 @@ impl Kind<'_> {
 /// The end of a name.
 impl Display for Kind<'_> {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        if let Some(fate) = self.fate {
+            write!(out, "!{fate}")?;
+        }
         if let Some(tag) = self.tag {
             write!(out, "#{tag}")?;
         }
@@ -87,7 +100,13 @@ pub struct Kinds {
     /// Message *n* waits for the *n*-th of these seconds, unless it has a level; 0 is no timer.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub timers: Vec<u32>,
-    /// So many are sent at once, as a batch; none of them waits, whatever its level or timer. Below 2: each by itself.
+    /// The transaction of message *n* ends as the *n*-th of these says; an empty text is no transaction.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fates: Vec<String>,
+    /// How long a local transaction takes: none, one or two times that, by the message's number.
+    #[serde(with = "sim::duration", skip_serializing_if = "Duration::is_zero")]
+    pub local: Duration,
+    /// So many are sent at once, as a batch; none of them waits, whatever its level, timer or fate. Below 2: each by itself.
     #[serde(skip_serializing_if = "is_zero")]
     pub batch: u32,
 }
@@ -113,7 +132,8 @@ impl Kinds {
         }
         let level = self.levels.get(place % self.levels.len().max(1)).copied().unwrap_or(0);
         let seconds = self.timers.get(place % self.timers.len().max(1)).copied().unwrap_or(0);
-        Kind { tag, level, seconds: if level > 0 { 0 } else { seconds } }
+        let fate = self.fates.get(place % self.fates.len().max(1)).and_then(|fate| Fate::of(fate));
+        Kind { fate, tag, level, seconds: if level > 0 { 0 } else { seconds } }
     }
 }
 
@@ -187,7 +207,7 @@ pub fn probe_kind(clients: &Clients) -> Kind<'_> {
     Kind { tag: tag.map(String::as_str), ..Kind::default() }
 }
 
-/// How much longer than a plain message one of the plan may take to be consumed: its delay, then all of its retries, each once more if
+/// How much longer than a plain message one of the plan may take to be consumed: its transaction, its delay, then all of its retries, each once more if
 /// a clock is set back meanwhile, how far clocks were ahead of a timer, and the broker's pause after a failed delivery.
 pub fn wait_max(plan: &Plan) -> Duration {
     let kinds = plan.operations.iter().filter_map(|operation| match operation {
@@ -203,17 +223,18 @@ pub fn wait_max(plan: &Plan) -> Duration {
         plan.clients.consumers.iter().filter_map(|consumer| consumer.failing).map(|failing| failing.wait_max());
     let after_an_error = if has_kinds(plan) { Duration::from_secs(10) } else { Duration::ZERO };
     let sets_clocks = plan.faults.iter().any(|fault| matches!(fault.fault, Fault::ClockStep(_)));
-    let waits = (sent + retried.max().unwrap_or_default()) * if sets_clocks { 2 } else { 1 };
+    let waits = (open_max(plan) + sent + retried.max().unwrap_or_default()) * if sets_clocks { 2 } else { 1 };
     waits + clocks_ahead(plan) + after_an_error
 }
 
-/// A moment is one by the clock of the broker that took the message. If that was ahead and is set right, the message is late by as much.
+/// A moment is one by the clock of the broker that took the message, and so is the age of a half. If that was ahead and is set right, the message is late by as much.
 fn clocks_ahead(plan: &Plan) -> Duration {
-    let has_timers = plan.operations.iter().any(
+    let has_moments = has_transactions(plan)
+        || plan.operations.iter().any(
         |operation| matches!(operation, Operation::Send { kinds, .. } if kinds.timers.iter().any(|seconds| *seconds > 0)),
     );
     let ahead = plan.faults.iter().filter_map(|fault| match &fault.fault {
-        Fault::ClockStep(step) if has_timers && !step.back => Some(step.by),
+        Fault::ClockStep(step) if has_moments && !step.back => Some(step.by),
         _ => None,
     });
     ahead.sum()
@@ -222,6 +243,8 @@ fn clocks_ahead(plan: &Plan) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::{Failing, Kind, Kinds};
+    use crate::transactions::Fate;
+    use std::time::Duration;
 
     #[test]
     fn a_name_says_what_its_message_is() {
@@ -229,8 +252,10 @@ mod tests {
             Kind::default(),
             Kind { tag: Some("Aa"), ..Kind::default() },
             Kind { level: 2, ..Kind::default() },
-            Kind { tag: Some("BB"), level: 4, seconds: 0 },
-            Kind { tag: Some("BB"), level: 0, seconds: 17 },
+            Kind { tag: Some("BB"), level: 4, ..Kind::default() },
+            Kind { tag: Some("BB"), seconds: 17, ..Kind::default() },
+            Kind { fate: Some(Fate { commits: true, asked: 0 }), ..Kind::default() },
+            Kind { fate: Some(Fate { commits: false, asked: 2 }), tag: Some("C"), level: 1, seconds: 0 },
         ] {
             let name = format!("producer-1.0.17{kind}");
             assert_eq!(Kind::of(&name), kind, "{name}");
@@ -239,10 +264,16 @@ mod tests {
 
     #[test]
     fn kinds_come_over_and_over_and_batches_do_not_wait() {
-        let kinds =
-            Kinds { tags: vec!["a".into(), String::new()], levels: vec![0, 0, 3], timers: vec![0, 9, 9], batch: 0 };
+        let kinds = Kinds {
+            tags: vec!["a".into(), String::new()],
+            levels: vec![0, 0, 3],
+            timers: vec![0, 9, 9],
+            fates: vec![String::new(), String::new(), "r1".into(), "c".into()],
+            local: Duration::ZERO,
+            batch: 0,
+        };
         let names: Vec<String> = (0..6).map(|number| kinds.of(number).to_string()).collect();
-        assert_eq!(names, ["#a", "@9s", "#a@3", "", "#a@9s", "@3"]);
+        assert_eq!(names, ["#a", "@9s", "!r1#a@3", "!c", "#a@9s", "@3"]);
         assert_eq!(Kinds { batch: 2, ..kinds }.of(2).to_string(), "#a");
         assert_eq!(Kinds::default().of(7), Kind::default());
     }

@@ -4,9 +4,9 @@
 use crate::breach::Breach;
 use crate::evidence::{KindsSeen, LogCopy, POWER_LOST, SYNC_FAILED};
 use crate::expiry::Expired;
-use crate::kinds::{is_wanted, subscription};
+use crate::kinds::{Kind, is_wanted, subscription};
 use crate::ledger::{Entry, Ledger};
-use crate::operation::{Ask, History, Queue, Told};
+use crate::operation::{Ask, HALF_QUEUE, History, Queue, Told};
 use crate::plan::{Flush, Plan, TOPIC, is_clustering};
 use protocol::message::retry_topic;
 use sim::history::{OperationId, What};
@@ -26,6 +26,8 @@ pub struct KindsLook {
     /// Calls of listeners that have not returned, with the place of their event.
     begun: BTreeMap<OperationId, usize>,
     last_failure: Option<Duration>,
+    /// Half messages that are stored without a promise: their producer rolls them back.
+    weak_halves: BTreeSet<String>,
     reached: Reached,
     events_read: usize,
 }
@@ -91,6 +93,10 @@ impl KindsLook {
                         (Some(What::Invoke { input: Ask::Send { key }, .. }), Told::Stored { queue, offset, .. }) => {
                             self.reached.name(queue, *offset, key);
                         }
+                        (
+                            Some(What::Invoke { input: Ask::Send { key }, .. }),
+                            Told::Delayed { queue: Queue { id: HALF_QUEUE, .. }, promised: false, .. },
+                        ) => drop(self.weak_halves.insert(key.clone())),
                         _ => {}
                     }
                 }
@@ -112,6 +118,8 @@ impl KindsLook {
         for (master, ledger) in &self.ledgers {
             seen.waiting.extend(waiting(master, ledger));
             seen.level_ends.insert(master.clone(), ledger.level_ends());
+            seen.transaction_ends.insert(master.clone(), ledger.transaction_ends());
+            seen.open_transactions.extend(open_transactions(master, ledger, &self.weak_halves));
             for group in plan.clients.groups() {
                 if is_clustering(plan, &group) {
                     seen.unfinished_retries.extend(self.unfinished(master, ledger, &group, expired));
@@ -156,6 +164,31 @@ impl KindsLook {
         }
         unfinished
     }
+}
+
+/// Halves that nobody decided, and those that were to be committed and have no final message.
+fn open_transactions(master: &str, ledger: &Ledger, weak: &BTreeSet<String>) -> Vec<Breach> {
+    let decided: BTreeSet<i64> = ledger.decided().map(|(half, _)| half).collect();
+    let mut last_final: BTreeMap<&str, i64> = BTreeMap::new();
+    for entry in ledger.finals(TOPIC) {
+        let last = last_final.entry(&entry.key).or_insert(entry.physical);
+        *last = entry.physical.max(*last);
+    }
+    let mut open = Vec::new();
+    for (offset, half) in ledger.halves() {
+        let key = &half.key;
+        let is_committed = Kind::of(key).fate.is_some_and(|fate| fate.commits) && !weak.contains(key);
+        if !decided.contains(&offset) {
+            let summary = format!("{key} at {master} half message {offset} is not decided");
+            open.push(Breach::of_message(key, summary));
+        } else if is_committed && half.checks == 0 && last_final.get(key.as_str()).is_none_or(|at| *at < half.physical)
+        {
+            let summary =
+                format!("{key} at {master} half message {offset} was to be committed and has no final message");
+            open.push(Breach::of_message(key, summary));
+        }
+    }
+    open
 }
 
 /// Messages whose second record is not there.

@@ -1,10 +1,12 @@
 //! What a master's log says of each message: where it waits, where it was delivered, where it was buried.
 //!
 //! A delayed message has two records: one in the queue of its level, one where it went when its time had come. So has a message that a
-//! listener handed back, whose second record is in its group's retry topic.
+//! listener handed back, whose second record is in its group's retry topic. A half message has one among the halves, and one more each time
+//! that its producer is asked; then its final record, which may be one that waits; and an op message that says that it is decided.
 
 use crate::evidence::LogCopy;
-use protocol::message::property::{KEYS, REAL_TOPIC, TIMER_OUT_MS};
+use crate::kinds::Kind;
+use protocol::message::property::{KEYS, REAL_TOPIC, TIMER_OUT_MS, TRANSACTION_CHECK_TIMES};
 use protocol::message::record::{Peeked, RecordView, peek};
 use std::collections::BTreeMap;
 
@@ -12,9 +14,13 @@ use std::collections::BTreeMap;
 pub const SCHEDULE_TOPIC: &str = "SCHEDULE_TOPIC_XXXX";
 /// Where messages wait for a moment of their own.
 pub const TIMER_TOPIC: &str = "rmq_sys_wheel_timer";
+/// Where half messages wait.
+pub const HALF_TOPIC: &str = "RMQ_SYS_TRANS_HALF_TOPIC";
+/// Where it is said which are decided.
+pub const OP_TOPIC: &str = "RMQ_SYS_TRANS_OP_HALF_TOPIC";
 
 /// One record.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Entry {
     /// The key of the run; empty for a message that no client of the plan sent.
     pub key: String,
@@ -28,6 +34,10 @@ pub struct Entry {
     pub waits_for: Option<String>,
     /// Of one that waits for a moment: the second that must be over, in milliseconds of that clock.
     pub due_ms: Option<i64>,
+    /// Of a half message: how often its producer had been asked.
+    pub checks: u32,
+    /// Of an op message: offsets of the halves that are decided.
+    pub decided: Vec<i64>,
 }
 
 /// What tells the records of a message apart: the topic that it is in or waits for, its key, and how often it had come back.
@@ -75,6 +85,8 @@ impl Ledger {
         let keys = text(record.property(KEYS).unwrap_or_default());
         let topic = text(record.topic());
         let due_ms = record.property(TIMER_OUT_MS).and_then(|value| text(value).parse().ok());
+        let checks = record.property(TRANSACTION_CHECK_TIMES).and_then(|value| text(value).parse().ok());
+        let body = if topic == OP_TOPIC { text(record.body()) } else { String::new() };
         let waits_for = is_waiting_room(&topic).then(|| text(record.property(REAL_TOPIC).unwrap_or_default()));
         let entry = Entry {
             key: keys.split(' ').find(|key| !key.is_empty()).unwrap_or_default().to_owned(),
@@ -83,6 +95,8 @@ impl Ledger {
             reconsume_times: record.reconsume_times(),
             due_ms: due_ms.filter(|_| topic == TIMER_TOPIC),
             waits_for,
+            checks: checks.unwrap_or(0),
+            decided: body.split(',').filter_map(|offset| offset.parse().ok()).collect(),
         };
         self.queues.entry((topic, record.queue_id())).or_default().insert(record.queue_offset().0, entry);
     }
@@ -116,9 +130,27 @@ impl Ledger {
         self.topic(TIMER_TOPIC).flat_map(|(_, entries)| entries.iter().map(|(offset, entry)| (*offset, entry)))
     }
 
+    /// Half messages: offset in their queue, record.
+    pub fn halves(&self) -> impl Iterator<Item = (i64, &Entry)> {
+        self.topic(HALF_TOPIC).flat_map(|(_, entries)| entries.iter().map(|(offset, entry)| (*offset, entry)))
+    }
+
+    /// What was decided: offset of a half, and of the record that says so in the log.
+    pub fn decided(&self) -> impl Iterator<Item = (i64, i64)> {
+        let ops = self.topic(OP_TOPIC).flat_map(|(_, entries)| entries.values());
+        ops.flat_map(|op| op.decided.iter().map(|half| (*half, op.physical)))
+    }
+
+    /// First records of messages of the topic that are no half: those that stand in it without having waited, and those that wait.
+    pub fn finals<'a>(&'a self, topic: &'a str) -> impl Iterator<Item = &'a Entry> {
+        let stands = self.topic(topic).flat_map(|(_, entries)| entries.values());
+        let waits = self.delayed().map(|(_, _, entry)| entry).chain(self.timed().map(|(_, entry)| entry));
+        let waits = waits.filter(move |entry| entry.waits_for.as_deref() == Some(topic));
+        stands.filter(|entry| Kind::of(&entry.key).wait().is_none()).chain(waits)
+    }
+
     /// The offset behind the last record of each level's queue.
     pub fn level_ends(&self) -> BTreeMap<i32, i64> {
-        let end = |entries: &BTreeMap<i64, Entry>| entries.keys().next_back().map_or(0, |last| last + 1);
         self.topic(SCHEDULE_TOPIC).map(|(queue, entries)| (queue + 1, end(entries))).collect()
     }
 
@@ -134,6 +166,16 @@ impl Ledger {
         delayed.chain(timed).filter(|(_, _, entry)| !is_delivered(entry)).collect()
     }
 
+    /// The offsets behind the last half message and the last op message.
+    pub fn transaction_ends(&self) -> [i64; 2] {
+        [HALF_TOPIC, OP_TOPIC].map(|topic| self.topic(topic).map(|(_, entries)| end(entries)).max().unwrap_or(0))
+    }
+
+    /// All records, with their topic.
+    pub fn all(&self) -> impl Iterator<Item = (&str, &Entry)> {
+        self.queues.iter().flat_map(|((topic, _), entries)| entries.values().map(|entry| (topic.as_str(), entry)))
+    }
+
     /// The records of messages that do not wait.
     pub fn delivered(&self) -> BTreeMap<Trip<'_>, Vec<&Entry>> {
         let mut delivered: BTreeMap<_, Vec<&Entry>> = BTreeMap::new();
@@ -147,5 +189,9 @@ impl Ledger {
 }
 
 fn is_waiting_room(topic: &str) -> bool {
-    topic == SCHEDULE_TOPIC || topic == TIMER_TOPIC
+    [SCHEDULE_TOPIC, TIMER_TOPIC, HALF_TOPIC].contains(&topic)
+}
+
+fn end(entries: &BTreeMap<i64, Entry>) -> i64 {
+    entries.keys().next_back().map_or(0, |last| last + 1)
 }

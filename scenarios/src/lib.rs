@@ -12,6 +12,7 @@
 //! | [`plan`], [`draw`] | what one run does, as data; how it is drawn from a seed |
 //! | [`variation`], [`simpler`](mod@simpler), [`neighbour`](mod@neighbour) | how plans are varied: simpler ones for a failing one, those near a known one |
 //! | [`kinds`], [`ledger`], [`kinds_look`] | tags, delays, batches and failures; what a master's log says of them; what a look shows |
+//! | [`transactions`] | messages that their producers commit or roll back |
 //! | [`machines`], [`node_config`] | the nodes, and the configuration text of each server |
 //! | [`producers`], [`consumers`], [`observer`] | who sends, who consumes, who looks |
 //! | [`consumed`] | what groups have finished, from look to look |
@@ -54,6 +55,7 @@ pub mod run;
 pub mod simpler;
 pub mod suite;
 pub mod system_states;
+pub mod transactions;
 pub mod variation;
 
 pub use suite::registry;

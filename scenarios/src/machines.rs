@@ -6,6 +6,7 @@ use crate::invariant::i14_no_end_without_a_cause::GAVE_UP;
 use crate::node_config;
 use crate::operation::Recorder;
 use crate::plan::{Cluster, Flush, Plan};
+use crate::transactions::has_transactions;
 use broker::{Config, Role, RunError};
 use rt::sync::CancellationToken;
 use rt::world::{CrashKind, NodeId};
@@ -123,7 +124,8 @@ impl Machines {
         let usual = &plan.cluster;
         let careful = Cluster { flush: Flush::Sync, slave_read: !usual.slave_read, ..usual.clone() };
         let apaches = Cluster { recover_from_slave: false, ..usual.clone() };
-        let text = |cluster| node_config::broker(cluster, name, &name_servers, &self.addresses);
+        let more = if has_transactions(plan) { node_config::short_checks() } else { String::new() };
+        let text = |cluster| node_config::broker(cluster, name, &name_servers, &self.addresses) + &more;
         let impatient = format!("{}slaveTimeout={}\n", text(usual), SLAVE_TIMEOUT.as_millis());
         (Role::Broker, [text(usual), text(&careful), text(&apaches), impatient])
     }

@@ -1,6 +1,7 @@
 //! The configuration text of each node: what an operator would write into `namesrv.conf` and `broker.conf`.
 
 use crate::plan::{Cluster, Flush, Plan, Replication};
+use crate::transactions::{CHECK_EVERY, CHECKS_MAX, TIMEOUT};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::net::IpAddr;
@@ -73,6 +74,12 @@ pub fn broker(cluster: &Cluster, node: &str, name_servers: &[String], addresses:
         writeln!(text, "{key}={value}").expect("a String takes everything");
     }
     text
+}
+
+/// More of `broker.conf`: producers are asked soon, and over and over.
+pub fn short_checks() -> String {
+    let [timeout, period] = [TIMEOUT, CHECK_EVERY].map(|time| time.as_millis());
+    format!("transactionTimeOut={timeout}\ntransactionCheckInterval={period}\ntransactionCheckMax={CHECKS_MAX}\n")
 }
 
 /// `host:port` of every name server, as the plan's nodes are told.

@@ -3,6 +3,7 @@
 
 use crate::evidence::{LogCopy, QueueContents, StoredKey};
 use crate::expiry::REMOVAL_ASKED;
+use crate::ledger::{HALF_TOPIC, OP_TOPIC};
 use crate::machines::Machines;
 use crate::node_config::NAMESRV_PORT;
 use crate::operation::{Ask, Queue, Recorder, Told};
@@ -27,6 +28,8 @@ const ANSWER_MAX: Duration = Duration::from_secs(1);
 /// Nothing but late requests is on its way when queues are read, and they are stored within that.
 const READS_MAX: u32 = 30;
 const READ_AGAIN_AFTER: Duration = Duration::from_secs(1);
+/// Whose progress says how far a broker is done with half messages.
+const TRANSACTION_GROUP: &str = "CID_RMQ_SYS_TRANS";
 const COMMIT_LOG_DIR: &str = "/data/store/commitlog";
 
 /// Asks servers; what it is not answered it does not know.
@@ -166,6 +169,17 @@ impl Observer {
     /// What a node's clock says, in Unix milliseconds.
     pub fn clock_ms(&self, node: &str) -> i64 {
         rt::world::unix_nanos_of(self.machines.node(node)).div_euclid(1_000_000)
+    }
+
+    /// How far a broker is done with half messages and with op messages.
+    pub async fn transactions(&self, node: &str) -> Option<[i64; 2]> {
+        let answer = self.broker(node, RequestCode::GetAllConsumerOffset, &Empty {}).await?;
+        let text: ConsumerOffsetSerializeWrapper = protocol::json::from_slice(&answer.body).ok()?;
+        let done = |topic: &str| {
+            let queues = text.offset_table.get(&format!("{topic}@{TRANSACTION_GROUP}"));
+            queues.and_then(|queues| queues.get(&0)).copied().unwrap_or(0)
+        };
+        Some([HALF_TOPIC, OP_TOPIC].map(done))
     }
 
     /// Smallest offset of a queue at a broker node, and the one behind its last message.

@@ -47,6 +47,13 @@ pub enum Ask {
         /// How often it was handed back before.
         reconsume_times: i32,
     },
+    /// A producer is asked what becomes of a transaction.
+    Decide {
+        /// Names the message.
+        key: String,
+        /// How often a broker has asked; 0: its own local transaction says it.
+        asked: u32,
+    },
     /// The observer asks a broker how far each delay level was delivered.
     ReadDelays {
         /// The broker node that is asked.
@@ -78,9 +85,9 @@ pub enum Told {
         /// Copies that earlier attempts of the same call may have left.
         other_copies_max: u32,
     },
-    /// The broker stored the message, for its delay to pass.
+    /// The broker stored the message, for its delay to pass or its transaction to end.
     Delayed {
-        /// The queue of its level, at the broker that has it; [`TIMER_QUEUE`] for a moment of its own.
+        /// The queue of its level, at the broker that has it; [`TIMER_QUEUE`] for a moment of its own, [`HALF_QUEUE`] for a half message.
         queue: Queue,
         /// At which offset.
         offset: i64,
@@ -93,14 +100,30 @@ pub enum Told {
     Consumed,
     /// The listener could not consume the message; it is to come again.
     Later,
+    /// What becomes of the transaction.
+    Decided(Decision),
     /// The next offset to deliver, by delay level.
     Delays(BTreeMap<i32, i64>),
     /// The committed offset; none if the broker has none.
     Committed(Option<i64>),
 }
 
+/// What a producer says of a transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Decision {
+    /// Consumers are to get the message.
+    Commit,
+    /// Nobody is to get it.
+    RollBack,
+    /// It is not decided yet.
+    Unknown,
+}
+
 /// Stands for the queue of the timer among those of the delay levels.
 pub const TIMER_QUEUE: i32 = -1;
+/// Stands for the queue of half messages among them.
+pub const HALF_QUEUE: i32 = -2;
 
 /// The history of a run.
 pub type History = sim::history::History<Ask, Told>;

@@ -2,12 +2,18 @@
 
 use crate::kinds::{Kind, Kinds};
 use crate::machines::Machines;
-use crate::operation::{Ask, Queue, Recorder, TIMER_QUEUE, Told};
+use crate::operation::{Ask, HALF_QUEUE, Queue, Recorder, TIMER_QUEUE, Told};
 use crate::plan::{Operation, Plan, TOPIC};
-use client::{ClientConfig, ClientInstance, Fate, Producer, ProducerConfig, SendError, SendOutcome, SendStatus};
+use crate::transactions::{self, Teller, has_transactions};
+use client::{
+    ClientConfig, ClientInstance, Fate, Producer, ProducerConfig, SendError, SendOutcome, SendStatus,
+    TransactionProducer,
+};
 use protocol::message::property::{DELAY_TIME_LEVEL, TIMER_DELAY_SEC};
 use protocol::{Message, MessageQueue};
 use rt::sync::CancellationToken;
+use sim::history::Pending;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The body of a message: its key, filled up to its length.
@@ -32,6 +38,8 @@ struct Due {
     /// The messages: one, or a batch.
     keys: Vec<String>,
     body_bytes: u32,
+    /// How long its local transaction takes, if it is sent in one.
+    local: Duration,
 }
 
 /// What a producer node does from its (re)start on: the messages that are still due, one after the other.
@@ -43,6 +51,7 @@ pub fn boot(
     started: Duration,
 ) -> impl Fn() + Send + Sync + 'static + use<> {
     let due = due(plan, name);
+    let has_transactions = has_transactions(plan);
     let end = started + plan.duration;
     let node = machines.node(name);
     let config = client_config(plan, machines, name);
@@ -58,19 +67,54 @@ pub fn boot(
             let instance = ClientInstance::start(config, &token).expect("the configuration is made here");
             let producer =
                 Producer::start(&instance, ProducerConfig::new("producers")).await.expect("the first of its instance");
+            let teller = Teller { client: name.clone(), recorder: recorder.clone() };
+            let transactions = match has_transactions {
+                true => Some(Transactions::join(&instance, teller).await),
+                false => None,
+            };
             for message in due {
                 rt::time::sleep((started + message.at).saturating_sub(rt::world::elapsed())).await;
                 if rt::world::elapsed() >= end {
                     break;
                 }
-                match message.keys.as_slice() {
-                    [key] => drop(send(&producer, &name, key, message.body_bytes, None, &recorder).await),
-                    keys => send_batch(&producer, &name, keys, message.body_bytes, &recorder).await,
+                match (message.keys.as_slice(), &transactions) {
+                    ([key], Some(transactions)) if Kind::of(key).fate.is_some() => transactions.begin(&message),
+                    ([key], _) => drop(send(&producer, &name, key, message.body_bytes, None, &recorder).await),
+                    (keys, _) => send_batch(&producer, &name, keys, message.body_bytes, &recorder).await,
                 }
+            }
+            if transactions.is_some() {
+                // Brokers may ask until the end.
+                std::future::pending::<()>().await;
             }
             producer.shutdown().await;
             instance.shutdown().await;
         }));
+    }
+}
+
+/// A producer that is in the middle of several transactions.
+struct Transactions {
+    producer: Arc<TransactionProducer>,
+    client: String,
+    recorder: Recorder,
+}
+
+impl Transactions {
+    async fn join(instance: &ClientInstance, teller: Teller) -> Transactions {
+        let (client, recorder) = (teller.client.clone(), teller.recorder.clone());
+        let config = ProducerConfig::new(transactions::GROUP);
+        let started = TransactionProducer::start(instance, config, Arc::new(teller)).await;
+        Transactions { producer: Arc::new(started.expect("the first of its group")), client, recorder }
+    }
+
+    /// Sends the message; its local transaction does not keep the next one waiting.
+    fn begin(&self, due: &Due) {
+        let (producer, client, recorder) = (Arc::clone(&self.producer), self.client.clone(), self.recorder.clone());
+        let due = due.clone();
+        rt::task::spawn(async move {
+            transactions::send(&producer, &client, &due.keys[0], due.body_bytes, due.local, &recorder).await;
+        });
     }
 }
 
@@ -84,6 +128,7 @@ fn due(plan: &Plan, name: &str) -> Vec<Due> {
                 at: *at + *every * numbers[0],
                 keys: numbers.iter().map(|number| format!("{name}.{burst}.{number}{}", kinds.of(*number))).collect(),
                 body_bytes: *body_bytes,
+                local: kinds.local * (numbers[0] % 3),
             }));
         }
     }
@@ -123,10 +168,7 @@ pub async fn send(
             promised
         }
         Err(error) => {
-            match fate(&error) {
-                Fate::NotStored => pending.fail(error.to_string()),
-                Fate::Unknown => pending.unknown(error.to_string()),
-            }
+            note_failure(pending, &error);
             false
         }
     }
@@ -142,16 +184,13 @@ async fn send_batch(producer: &Producer, client: &str, keys: &[String], body_byt
             Ok(outcome) => {
                 pending.ok(stored(outcome, outcome.status == SendStatus::Ok, Kind::of(key), place));
             }
-            Err(error) => match fate(error) {
-                Fate::NotStored => pending.fail(error.to_string()),
-                Fate::Unknown => pending.unknown(error.to_string()),
-            },
+            Err(error) => note_failure(pending, error),
         }
     }
 }
 
 /// The message of that name.
-fn message(key: &str, body_bytes: u32) -> Message {
+pub fn message(key: &str, body_bytes: u32) -> Message {
     let mut message = Message::new(TOPIC, body(key, body_bytes)).with_keys(key);
     let kind = Kind::of(key);
     if let Some(tag) = kind.tag {
@@ -167,19 +206,27 @@ fn message(key: &str, body_bytes: u32) -> Message {
 }
 
 /// Where the message is that stands at this place of the call.
-fn stored(outcome: &SendOutcome, promised: bool, kind: Kind<'_>, place: i64) -> Told {
+pub fn stored(outcome: &SendOutcome, promised: bool, kind: Kind<'_>, place: i64) -> Told {
     let uncertain = outcome.attempts.iter().filter(|attempt| attempt.fate() == Fate::Unknown).count();
     let other_copies_max = u32::try_from(uncertain).expect("a call has few attempts");
     let (broker, offset) = (outcome.queue.broker_name.clone(), outcome.queue_offset.0 + place);
-    if kind.wait().is_some() {
-        // The answer names the queue that was asked for, and the offset in that of the level or the timer.
-        let id = if kind.level > 0 { kind.level - 1 } else { TIMER_QUEUE };
+    if kind.fate.is_some() || kind.wait().is_some() {
+        // The answer names the queue that was asked for, and the offset in that of the halves, the level or the timer.
+        let id = match kind {
+            Kind { fate: Some(_), .. } => HALF_QUEUE,
+            Kind { level: 1.., .. } => kind.level - 1,
+            _ => TIMER_QUEUE,
+        };
         let queue = Queue { broker, id };
         return Told::Delayed { queue, offset, promised, other_copies_max };
     }
     Told::Stored { queue: Queue { broker, id: outcome.queue.queue_id }, offset, promised, other_copies_max }
 }
 
-fn fate(error: &SendError) -> Fate {
-    error.fate()
+/// A send that was not answered as one likes.
+pub fn note_failure(pending: Pending<Ask, Told>, error: &SendError) {
+    match error.fate() {
+        Fate::NotStored => pending.fail(error.to_string()),
+        Fate::Unknown => pending.unknown(error.to_string()),
+    }
 }

@@ -14,10 +14,11 @@ use crate::kinds_look::KindsLook;
 use crate::ledger::Ledger;
 use crate::machines::{CONFIGURATIONS, Machines};
 use crate::observer::Observer;
-use crate::operation::{History, Queue, Recorder, Told};
+use crate::operation::{Ask, Decision, History, Queue, Recorder, Told};
 use crate::plan::{self, Operation, Plan};
 use crate::producers;
 use crate::system_states::states;
+use crate::transactions::has_transactions;
 use client::{ClientInstance, Producer, ProducerConfig};
 use protocol::MessageQueue;
 use rt::sync::CancellationToken;
@@ -390,6 +391,13 @@ impl Run {
                 seen.delays.insert(node, delays);
             }
         }
+        if has_transactions(&self.plan) {
+            for node in self.plan.cluster.brokers() {
+                if let Some(done) = self.observer.transactions(&node).await {
+                    seen.transactions.insert(node, done);
+                }
+            }
+        }
         seen
     }
 
@@ -480,9 +488,18 @@ impl Run {
     /// Numbers for the summary.
     fn count(&self) {
         let (mut acknowledged, mut delayed, mut consumed, mut failed) = (0, 0, 0, 0);
+        let mut asked = BTreeMap::new();
         self.recorder.look(|history| {
             for event in &history.events {
                 match &event.what {
+                    What::Invoke { operation, input: Ask::Decide { asked: times, .. }, .. } if *times > 0 => {
+                        asked.insert(*operation, Decision::Unknown);
+                    }
+                    What::Ok { operation, output: Told::Decided(decision) } => {
+                        if let Some(said) = asked.get_mut(operation) {
+                            *said = *decision;
+                        }
+                    }
                     What::Ok { output: Told::Stored { .. }, .. } => acknowledged += 1,
                     What::Ok { output: Told::Delayed { .. }, .. } => delayed += 1,
                     What::Ok { output: Told::Consumed, .. } => consumed += 1,
@@ -496,6 +513,12 @@ impl Run {
         if has_kinds(&self.plan) {
             self.desk.count("messages delayed", delayed);
             self.desk.count("messages handed back", failed);
+        }
+        if has_transactions(&self.plan) {
+            let said = |decision| asked.values().filter(|said| **said == decision).count() as u64;
+            self.desk.count("transactions asked for", asked.len() as u64);
+            self.desk.count("transactions committed when asked", said(Decision::Commit));
+            self.desk.count("transactions rolled back when asked", said(Decision::RollBack));
         }
     }
 }

@@ -74,7 +74,7 @@ fn among_its_nodes(mut plan: Plan) -> Plan {
 }
 
 fn plainer(plan: &Plan) -> Vec<Plan> {
-    let changes: [fn(&mut Plan); 15] = [
+    let changes: [fn(&mut Plan); 17] = [
         |plan| plan.rare_choices = false,
         |plan| plan.schedule.policy = Policy::Random,
         |plan| plan.cluster.replication = Replication::Async,
@@ -90,6 +90,8 @@ fn plainer(plan: &Plan) -> Vec<Plan> {
         |plan| each_kinds(plan, |kinds| kinds.levels.clear()),
         |plan| each_kinds(plan, |kinds| kinds.timers.clear()),
         |plan| each_kinds(plan, |kinds| kinds.tags.clear()),
+        |plan| each_kinds(plan, |kinds| kinds.local = Duration::ZERO),
+        |plan| each_kinds(plan, |kinds| kinds.fates.clear()),
     ];
     changes.into_iter().map(|change| changed(plan, change)).collect()
 }
@@ -158,11 +160,12 @@ mod tests {
     use proptest::strategy::Strategy;
 
     fn drawn(seed: u64) -> Plan {
-        if seed.is_multiple_of(2) {
-            sim::scenario::draw(&draw::hostile_profile().boxed(), "simpler", seed)
-        } else {
-            sim::scenario::draw(&draw::kinds_profile().boxed(), "simpler", seed)
-        }
+        let profile = match seed % 3 {
+            0 => draw::hostile_profile().boxed(),
+            1 => draw::kinds_profile().boxed(),
+            _ => draw::transaction_profile().boxed(),
+        };
+        sim::scenario::draw(&profile, "simpler", seed)
     }
 
     /// A shrinker takes the first simpler plan that fails; if all fail, that must come to an end.

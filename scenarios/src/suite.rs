@@ -15,6 +15,7 @@ pub mod stage;
 pub mod story_claim;
 pub mod sweep;
 pub mod telling;
+pub mod transaction;
 
 /// Everything that `cargo sim` and the tests can run.
 pub fn registry() -> Registry {
@@ -23,7 +24,8 @@ pub fn registry() -> Registry {
         .with(hostile::NothingPromisedIsLost)
         .with(rebalance::MembersComeAndGo)
         .with(kinds::EachKindKeepsItsPromise)
-        .with(expiry::OnlyWhatExpiredGoes);
+        .with(expiry::OnlyWhatExpiredGoes)
+        .with(transaction::EachTransactionEndsOnce);
     let registry = service::register(sweep::register(progress::register(registry)));
     returns::register(registry.with(late::LateMember))
 }

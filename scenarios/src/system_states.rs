@@ -90,7 +90,7 @@ impl<'a> Walk<'a> {
                 Ask::ReadCommitted { node, group, queue } => {
                     self.asked.insert(*operation, (node, group, queue));
                 }
-                Ask::Consume { .. } | Ask::ConsumeAgain { .. } | Ask::ReadDelays { .. } => {}
+                Ask::Consume { .. } | Ask::ConsumeAgain { .. } | Ask::Decide { .. } | Ask::ReadDelays { .. } => {}
                 Ask::Send { .. } => drop(self.sending.insert(*operation)),
             },
             What::Ok { operation, output } => match output {
@@ -98,7 +98,7 @@ impl<'a> Walk<'a> {
                     self.state.sent = if *promised { 'p' } else { 's' }
                 }
                 Told::Consumed | Told::Later => self.consumed_at = at,
-                Told::Delays(_) => {}
+                Told::Decided(_) | Told::Delays(_) => {}
                 Told::Committed(offset) => self.committed(*operation, *offset),
             },
             What::Fail { operation, .. } if self.sending.contains(operation) => self.state.sent = 'f',

@@ -2,7 +2,8 @@
 //!
 //! *Stored*: a call makes up to `1 + retries` attempts under one key; the copies of a key in all queues of all masters never exceed
 //! the attempts that are not known to have failed. A call that certainly failed left no copy. Of a delayed message its records in the
-//! queues of levels and timer count; how often each of them is delivered is [`super::i10_delay_progress`].
+//! queues of levels and timer count; how often each of them is delivered is [`super::i10_delay_progress`]. Of a message in a transaction its
+//! halves count that nobody had asked for yet; how often it is committed is [`super::i2_one_final_message`].
 //!
 //! *Delivered*: a message is delivered to a group again only from an offset that the broker asked could rightly answer to a new
 //! owner. Per queue, a consumer's deliveries between two steps back are one *run*, which started at the offset that its owner read.
@@ -11,7 +12,7 @@
 //! write), less what a slave had not copied yet.
 
 use crate::breach::Breach;
-use crate::evidence::{Evidence, Outage, longest_fault, sends, slaves_of};
+use crate::evidence::{Evidence, Outage, Send, longest_fault, sends, slaves_of};
 use crate::faults::disk_held;
 use crate::invariant::i4_committed_offsets::{PERSIST_WINDOW, recovered_floors};
 use crate::kinds::Kind;
@@ -43,21 +44,20 @@ pub fn judge(plan: &Plan, evidence: &Evidence) -> Vec<Breach> {
 fn stored_copies(evidence: &Evidence, operations: &[Operation<'_, Ask, Told>]) -> Vec<Breach> {
     let mut copies: IndexMap<&str, u32> = IndexMap::new();
     let delivered = evidence.queues.values().flat_map(|contents| &contents.messages);
-    for message in delivered.filter(|message| Kind::of(&message.key).wait().is_none()) {
+    for message in delivered.filter(|message| !Kind::of(&message.key).is_moved()) {
         *copies.entry(&message.key).or_default() += 1;
     }
     let delayed = evidence.ledgers.values().flat_map(Ledger::delayed).map(|(_, _, entry)| entry);
     let timed = evidence.ledgers.values().flat_map(Ledger::timed).map(|(_, entry)| entry);
-    for entry in delayed.chain(timed).filter(|entry| entry.waits_for.as_deref() == Some(TOPIC)) {
+    let waiting = delayed.chain(timed).filter(|entry| Kind::of(&entry.key).fate.is_none());
+    let halves = evidence.ledgers.values().flat_map(Ledger::halves).map(|(_, entry)| entry);
+    let halves = halves.filter(|entry| entry.checks == 0);
+    for entry in waiting.chain(halves).filter(|entry| entry.waits_for.as_deref() == Some(TOPIC)) {
         *copies.entry(&entry.key).or_default() += 1;
     }
     let mut violations = Vec::new();
     for send in sends(operations) {
-        let allowed = match (&send.stored, &send.operation.outcome) {
-            (Some(stored), _) => 1 + stored.other_copies_max,
-            (None, Outcome::Fail(_)) => 0,
-            (None, _) => ATTEMPTS_MAX,
-        };
+        let allowed = attempts_left(&send);
         let found = copies.get(send.key).copied().unwrap_or(0);
         if found > allowed {
             let summary = format!("{} is stored {found} times; its attempts can have left {allowed} at most", send.key);
@@ -65,6 +65,15 @@ fn stored_copies(evidence: &Evidence, operations: &[Operation<'_, Ask, Told>]) -
         }
     }
     violations
+}
+
+/// Copies that the attempts of a call can have left, at most.
+pub fn attempts_left(send: &Send<'_>) -> u32 {
+    match (&send.stored, &send.operation.outcome) {
+        (Some(stored), _) => 1 + stored.other_copies_max,
+        (None, Outcome::Fail(_)) => 0,
+        (None, _) => ATTEMPTS_MAX,
+    }
 }
 
 /// One delivery of a queue's message to a consumer.

@@ -2,6 +2,7 @@
 
 mod expiry;
 mod kinds;
+mod transactions;
 
 use super::{LIVENESS, judge};
 use crate::evidence::{Evidence, LogCopy, QueueContents, Snapshot, StoredKey};

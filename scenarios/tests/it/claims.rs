@@ -21,6 +21,7 @@ claims! {
     nothing_promised_is_lost_across_fail_over,
     each_kind_of_message_keeps_its_promise,
     only_what_has_expired_goes_and_nothing_above_it_is_skipped,
+    each_transaction_ends_once_and_as_its_producer_says,
     a_late_member_soon_gets_its_first_message,
 
     20 seeds:

@@ -66,11 +66,10 @@ impl Story {
             offset,
             Entry {
                 key: key.into(),
-                physical: 0,
                 stored_ms: i64::try_from(seconds(stored).as_millis()).expect("early"),
                 reconsume_times: i32::from(is_retry),
                 waits_for: waits_for.map(str::to_owned),
-                due_ms: None,
+                ..Entry::default()
             },
         );
         self
@@ -80,11 +79,10 @@ impl Story {
         let millis = |at: f64| i64::try_from(seconds(at).as_millis()).expect("early");
         let entry = Entry {
             key: key.into(),
-            physical: 0,
             stored_ms: millis(1.0),
-            reconsume_times: 0,
             waits_for: Some(TOPIC.into()),
             due_ms: Some(millis(second)),
+            ..Entry::default()
         };
         self.evidence.ledgers.entry("broker-a".into()).or_default().put(TIMER_TOPIC, 0, 0, entry);
         delivered.into_iter().fold(self, |story, at| story.record(TOPIC, 0, 0, key, at, None))
