@@ -63,15 +63,16 @@ pub fn judge(plan: &Plan, evidence: &Evidence) -> Vec<Breach> {
     if !has_transactions(plan) {
         return Vec::new();
     }
-    let steps: Vec<_> = evidence.ledgers.iter().map(|(master, ledger)| (master, steps(ledger))).collect();
+    let of = |(master, ledger): (&String, _)| (evidence.outages(master), steps(ledger));
+    let masters: Vec<_> = evidence.ledgers.iter().map(of).collect();
     let mut violations = Vec::new();
     for send in sends(&evidence.history.operations()) {
         let (mut found, mut allowed) = (0, attempts_left(&send) as usize);
-        for (master, steps) in &steps {
+        for (outages, steps) in &masters {
             let Some(steps) = steps.get(send.key) else { continue };
             let (finals, open) = finals(steps);
             let asked_at = send.operation.invoked_at;
-            let returns = evidence.outages(master).iter().filter(|outage| outage.from >= asked_at).count();
+            let returns = outages.iter().filter(|outage| outage.from >= asked_at).count();
             found += finals;
             allowed += open.min(returns);
         }
