@@ -266,15 +266,18 @@ fn question(half: NewMessage, appended: &Appended, properties: &Properties) -> R
 /// Remembers how far both queues are done with, once what that speaks of is on the disk: a power loss must not take a decision whose half
 /// is passed over.
 async fn commit(broker: &Broker) -> Result<(), Refusal> {
-    let done = broker.halves().done();
+    let done = [HALF_TOPIC, OP_TOPIC].into_iter().zip(broker.halves().done());
+    let news: Vec<_> =
+        done.filter(|(topic, done)| *done > broker.offsets().query(topic, GROUP, 0).unwrap_or(0)).collect();
+    if news.is_empty() {
+        return Ok(());
+    }
     let end = broker.store.log_end();
     if broker.store.flushed(end, broker.config.timing.sync_flush_timeout).await.is_err() {
         return Ok(());
     }
-    for (topic, offset) in [HALF_TOPIC, OP_TOPIC].into_iter().zip(done) {
-        if offset > 0 {
-            broker.offsets().commit(topic, GROUP, 0, offset, CommitSource::Pull, unix_ms());
-        }
+    for (topic, done) in news {
+        broker.offsets().commit(topic, GROUP, 0, done, CommitSource::Pull, unix_ms());
     }
     Ok(())
 }
