@@ -45,6 +45,8 @@ const DURATION: Duration = Duration::from_secs(54);
 
 fn story() -> Plan {
     let mut plan = stage(Flush::Async, Replication::Async, 1, DURATION);
+    // A disk may keep all of what was not synced; by this seed it does not.
+    plan.schedule.seed = 2;
     plan.cluster = Cluster { segment_kib: 64, recover_from_slave: false, ..plan.cluster };
     plan.operations.push(sends(1, WARM_UP, BURST, EVERY, BODY_BYTES));
     let lost = (0..LOST_BURSTS).map(|burst| sends(1, LOST + EVERY * BURST * burst, BURST, EVERY, BODY_BYTES));
