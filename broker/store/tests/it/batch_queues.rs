@@ -1,8 +1,8 @@
 //! Batch queues: one record and one entry for the messages of a batch, each of which has its own offset.
 use crate::golden;
 use crate::support::{
-    ROOT, SECOND, TOPIC, body, config, ended_at_each_disk_operation, for_seeds, for_seeds_reaching, message, request,
-    started,
+    ROOT, SECOND, TOPIC, body, config, ended_at_each_disk_operation, filled_until_the_end, for_seeds,
+    for_seeds_reaching, message, request, started,
 };
 use protocol::message::{Properties, RecordView};
 use protocol::{PhysicalOffset, QueueOffset, SysFlag};
@@ -10,7 +10,7 @@ use rt::sync::CancellationToken;
 use rt::time::{Duration, sleep};
 use rt::world::{NodeId, disk, run_test};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use store::{
     FlushMode, GetRequest, GetStatus, NewMessage, ReadError, Removal, Retainer, RetentionConfig, Store, StoreConfig,
     StoreError, TimeBoundary, UnrecoveredStore, inspect, repair,
@@ -258,26 +258,8 @@ fn a_removed_topic_may_be_of_the_other_kind_next() {
 #[test]
 fn every_disk_operation_may_be_the_last() {
     ended_at_each_disk_operation(60, |node, end| async move {
-        let told = Arc::new(Mutex::new(0));
-        let tell = Arc::clone(&told);
-        let operations = end
-            .in_work(node, async move {
-                let Ok(store) = open(batching(FlushMode::Sync)).await else { return };
-                store.start(&CancellationToken::new());
-                for n in 0..25 {
-                    let Ok(appended) = store.append(batch(n)) else { return };
-                    if n % 3 == 0 && store.flushed(appended.end, SECOND).await.is_ok() {
-                        *tell.lock().unwrap() = n + 1;
-                    }
-                    if n == 12 {
-                        sleep(2 * SECOND).await;
-                    }
-                }
-                let _ = store.shutdown().await;
-            })
-            .await;
-        rt::world::power_loss(node);
-        let acknowledged = *told.lock().unwrap();
+        let (operations, acknowledged) =
+            filled_until_the_end((node, end), open(batching(FlushMode::Sync)), 25, batch).await;
         let task = rt::world::spawn_on(node, async move {
             let store = opened(batching(FlushMode::Sync)).await;
             let found = u64::try_from(read(&store, 0).await.len()).unwrap();

@@ -1,8 +1,8 @@
 //! Extensions of queues: units that entries name, bit maps that come back, and entries that are read without.
 use crate::golden;
 use crate::support::{
-    ROOT, SECOND, TOPIC, body, config, ended_at_each_disk_operation, for_seeds, for_seeds_reaching, message, read_all,
-    request,
+    ROOT, SECOND, TOPIC, body, config, ended_at_each_disk_operation, filled_until_the_end, for_seeds,
+    for_seeds_reaching, message, read_all, request,
 };
 use protocol::PhysicalOffset;
 use protocol::message::RecordView;
@@ -271,26 +271,8 @@ fn entries_whose_units_are_lost_are_read_without() {
 #[test]
 fn every_disk_operation_may_be_the_last() {
     ended_at_each_disk_operation(60, |node, end| async move {
-        let told = Arc::new(Mutex::new(0));
-        let tell = Arc::clone(&told);
-        let operations = end
-            .in_work(node, async move {
-                let Ok(store) = open(extended(FlushMode::Sync)).await else { return };
-                store.start(&CancellationToken::new());
-                for n in 0..30 {
-                    let Ok(appended) = store.append(message(0, body(n))) else { return };
-                    if n % 3 == 0 && store.flushed(appended.end, SECOND).await.is_ok() {
-                        *tell.lock().unwrap() = n + 1;
-                    }
-                    if n == 15 {
-                        sleep(2 * SECOND).await;
-                    }
-                }
-                let _ = store.shutdown().await;
-            })
-            .await;
-        rt::world::power_loss(node);
-        let acknowledged = *told.lock().unwrap();
+        let (operations, acknowledged) =
+            filled_until_the_end((node, end), open(extended(FlushMode::Sync)), 30, |n| message(0, body(n))).await;
         let task = rt::world::spawn_on(node, async move {
             let store = started(extended(FlushMode::Sync)).await;
             let count = store.queue_bounds(TOPIC, 0).map_or(0, |(_, max)| u64::try_from(max.0).unwrap());

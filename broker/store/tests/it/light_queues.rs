@@ -1,14 +1,15 @@
 //! Light queues: what the log says of them is what they show, whatever happened in between.
 use crate::golden;
 use crate::support::{
-    ROOT, SECOND, TOPIC, body, config, ended_at_each_disk_operation, for_seeds, message, open, request, started,
+    ROOT, SECOND, TOPIC, body, config, ended_at_each_disk_operation, filled_until_the_end, for_seeds, message, open,
+    request, started,
 };
 use protocol::QueueOffset;
 use protocol::message::{Properties, RecordView};
 use rt::time::sleep;
 use rt::world::{NodeId, disk, run_test};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use store::{
     AppendError, FlushMode, GetRequest, GetStatus, NewMessage, ReadError, Removal, Retainer, RetentionConfig, Store,
     StoreConfig, inspect, repair,
@@ -245,26 +246,8 @@ fn a_light_queue_loses_what_expires_and_keeps_its_offsets() {
 #[test]
 fn every_disk_operation_may_be_the_last() {
     ended_at_each_disk_operation(60, |node, end| async move {
-        let told = Arc::new(Mutex::new(0));
-        let tell = Arc::clone(&told);
-        let operations = end
-            .in_work(node, async move {
-                let Ok(store) = open(dispatching(FlushMode::Sync)).await else { return };
-                store.start(&rt::sync::CancellationToken::new());
-                for n in 0..24 {
-                    let Ok(appended) = store.append(numbered(n)) else { return };
-                    if n % 3 == 0 && store.flushed(appended.end, SECOND).await.is_ok() {
-                        *tell.lock().unwrap() = n + 1;
-                    }
-                    if n == 12 {
-                        sleep(2 * SECOND).await;
-                    }
-                }
-                let _ = store.shutdown().await;
-            })
-            .await;
-        rt::world::power_loss(node);
-        let acknowledged = *told.lock().unwrap();
+        let (operations, acknowledged) =
+            filled_until_the_end((node, end), open(dispatching(FlushMode::Sync)), 24, numbered).await;
         let task = rt::world::spawn_on(node, async move {
             let store = started(dispatching(FlushMode::Sync)).await;
             let found = read(&store, A).await;

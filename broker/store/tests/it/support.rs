@@ -3,10 +3,11 @@ use bytes::Bytes;
 use protocol::message::RecordView;
 use protocol::{PhysicalOffset, QueueOffset};
 use rt::sync::CancellationToken;
+use rt::time::sleep;
 use rt::world::{CrashKind, CrashPoint, NodeId, WorldConfig, disk};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use store::{
     FlushMode, GetOutcome, GetRequest, GetStatus, IndexConfig, NewMessage, Store, StoreConfig, StoreError, TagFilter,
     UnrecoveredStore,
@@ -172,6 +173,37 @@ where
         let kind = if point.is_multiple_of(4) { CrashKind::Process } else { CrashKind::Power };
         tell(End(Some((point, kind))), point);
     }
+}
+
+/// A store that is opened takes numbered messages, every third of them waited for, and pauses in their middle, until its node ends
+/// there and loses its power. Returns how many disk operations that took, and how many messages were told to be durable.
+pub async fn filled_until_the_end(
+    (node, end): (NodeId, End),
+    opened: impl Future<Output = Result<Arc<Store>, StoreError>> + Send + 'static,
+    count: u64,
+    numbered: impl Fn(u64) -> NewMessage + Send + 'static,
+) -> (u64, u64) {
+    let told = Arc::new(Mutex::new(0));
+    let tell = Arc::clone(&told);
+    let operations = end
+        .in_work(node, async move {
+            let Ok(store) = opened.await else { return };
+            store.start(&CancellationToken::new());
+            for n in 0..count {
+                let Ok(appended) = store.append(numbered(n)) else { return };
+                if n % 3 == 0 && store.flushed(appended.end, SECOND).await.is_ok() {
+                    *tell.lock().unwrap() = n + 1;
+                }
+                if n == count / 2 {
+                    sleep(2 * SECOND).await;
+                }
+            }
+            let _ = store.shutdown().await;
+        })
+        .await;
+    rt::world::power_loss(node);
+    let told = *told.lock().unwrap();
+    (operations, told)
 }
 
 /// All files below a folder of the world's own disk.

@@ -1,5 +1,8 @@
 package hotfire;
 
+import static hotfire.Steps.require;
+import static hotfire.Steps.waitUntil;
+
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.HashSet;
@@ -126,28 +129,5 @@ public final class Interop {
         });
         consumer.start();
         return consumer;
-    }
-
-    private interface Condition {
-        boolean holds() throws Exception;
-    }
-
-    private interface Explanation {
-        String text();
-    }
-
-    private static void waitUntil(Condition condition, int seconds, Explanation explanation) throws Exception {
-        long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(seconds);
-        while (!condition.holds()) {
-            require(System.nanoTime() < end, explanation.text());
-            Thread.sleep(100);
-        }
-    }
-
-    private static void require(boolean condition, String failure) {
-        if (!condition) {
-            System.err.println("FAILED: " + failure);
-            System.exit(1);
-        }
     }
 }

@@ -1,5 +1,8 @@
 package hotfire;
 
+import static hotfire.Steps.require;
+import static hotfire.Steps.waitUntil;
+
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -227,28 +230,5 @@ public final class Kinds {
 
     private static byte[] bytes(String text) {
         return text.getBytes(StandardCharsets.UTF_8);
-    }
-
-    private interface Condition {
-        boolean holds() throws Exception;
-    }
-
-    private interface Explanation {
-        String text();
-    }
-
-    private static void waitUntil(Condition condition, int seconds, Explanation explanation) throws Exception {
-        long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(seconds);
-        while (!condition.holds()) {
-            require(System.nanoTime() < end, explanation.text());
-            Thread.sleep(100);
-        }
-    }
-
-    private static void require(boolean condition, String failure) {
-        if (!condition) {
-            System.err.println("FAILED: " + failure);
-            System.exit(1);
-        }
     }
 }
