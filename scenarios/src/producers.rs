@@ -104,7 +104,7 @@ impl Transactions {
     async fn join(instance: &ClientInstance, teller: Teller) -> Transactions {
         let (client, recorder) = (teller.client.clone(), teller.recorder.clone());
         let config = ProducerConfig::new(transactions::GROUP);
-        let started = TransactionProducer::start(instance, config, Arc::new(teller)).await;
+        let started = TransactionProducer::start(instance, config, &[TOPIC], Arc::new(teller)).await;
         Transactions { producer: Arc::new(started.expect("the first of its group")), client, recorder }
     }
 

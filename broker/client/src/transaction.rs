@@ -58,18 +58,25 @@ pub struct TransactionProducer {
 }
 
 impl TransactionProducer {
-    /// Joins the group; from now on brokers may ask `listener`.
+    /// Joins the group; from now on the brokers of `topics` may ask `listener`. Without a topic here a producer that was started again
+    /// would be known to no broker before it sends, and what its former life left open would stay so.
     ///
     /// # Errors
-    /// As [`Producer::start`].
+    /// As [`Producer::start`]. Topics without a route are no error: their brokers hear of this producer once there is one.
     pub async fn start(
         instance: &ClientInstance,
         config: ProducerConfig,
+        topics: &[&str],
         listener: Arc<dyn TransactionListener>,
     ) -> Result<TransactionProducer, StartError> {
         let group = config.group.clone();
         let producer = Producer::join(instance, config)?;
         instance.listen_to_transactions(&group, listener);
+        for topic in topics {
+            if let Err(error) = producer.make_known(topic).await {
+                warn!(topic, %error, "brokers of the topic cannot ask for transactions yet");
+            }
+        }
         instance.heartbeat_all().await;
         Ok(TransactionProducer { producer })
     }

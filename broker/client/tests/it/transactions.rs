@@ -33,7 +33,7 @@ fn says(state: State) -> Arc<Says> {
 
 async fn producer(cluster: &Cluster, listener: &Arc<Says>) -> TransactionProducer {
     let listener = Arc::clone(listener) as Arc<dyn TransactionListener>;
-    TransactionProducer::start(&cluster.client("p"), producer_config(), listener).await.unwrap()
+    TransactionProducer::start(&cluster.client("p"), producer_config(), &[TOPIC], listener).await.unwrap()
 }
 
 fn message() -> Message {
@@ -74,6 +74,19 @@ fn the_broker_is_told_what_became_of_a_transaction_once_that_is_known() {
             assert_eq!(half.properties.get(property::TRANSACTION_PREPARED), Some("true"));
             assert_eq!(half.properties.get(property::PRODUCER_GROUP), Some(&*producer_config().group));
         }
+        producer.shutdown().await;
+    });
+}
+
+#[test]
+fn brokers_know_whom_to_ask_before_anything_is_sent() {
+    run(|| async {
+        let cluster = Cluster::start().await;
+        let listener = says(State::Commit) as Arc<dyn TransactionListener>;
+        let topics = ["not there", TOPIC];
+        let producer =
+            TransactionProducer::start(&cluster.client("p"), producer_config(), &topics, listener).await.unwrap();
+        assert!(cluster.broker.state().groups_seen.contains(&producer_config().group));
         producer.shutdown().await;
     });
 }
