@@ -224,6 +224,12 @@ pub enum SlaveFault {
         /// This log's end.
         end: PhysicalOffset,
     },
+    /// What it has sent is no record; this log is cut there before the next attempt.
+    #[error("the master has sent what is no record at log offset {at}")]
+    SentDamage {
+        /// Start of what is no record.
+        at: PhysicalOffset,
+    },
     /// The store refused the bytes.
     #[error("append failed")]
     Append(#[from] ReplicaError),

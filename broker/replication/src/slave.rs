@@ -200,6 +200,10 @@ impl Shared {
     }
 
     async fn try_replicate(&self, master: &MasterAddr) -> Result<std::convert::Infallible, SlaveFault> {
+        if let Some(at) = self.sent_damage() {
+            warn!(master = %master.ha, %at, log_end = %self.store.log_end(), "what the master has sent is cut off from there");
+            self.truncate(at).await?;
+        }
         let (addr, after) = (master.ha, self.config.connect_max);
         let stream = match within(after, TcpStream::connect(addr)).await {
             Ok(Ok(stream)) => stream,
@@ -298,6 +302,11 @@ impl Shared {
         Ok(())
     }
 
+    /// Where what a master has sent is no record any more.
+    fn sent_damage(&self) -> Option<PhysicalOffset> {
+        *self.store.sent_damage().borrow()
+    }
+
     async fn truncate(&self, to: PhysicalOffset) -> Result<(), SlaveFault> {
         let (done, result) = oneshot::channel();
         let store = Arc::clone(&self.store);
@@ -314,6 +323,7 @@ impl Shared {
         let begun = Instant::now();
         let config = &self.config;
         let end = self.store.log_end();
+        let mut damage = self.store.sent_damage();
         let mut core =
             SlaveCore::new(config.report_interval, config.housekeeping, config.body_bytes_max, end, Duration::ZERO);
         loop {
@@ -323,6 +333,10 @@ impl Shared {
             let room = if rt::buggify!("replication.read_few_bytes") { FEW_BYTES } else { READ_BYTES };
             let mut space = core.buffer().limit(room);
             let count = rt::select! {
+                _ = damage.wait_for(Option::is_some) => {
+                    let at = self.sent_damage().unwrap_or(self.store.log_end());
+                    return Err(SlaveFault::SentDamage { at });
+                }
                 count = read.read_buf(&mut space) => count?,
                 () = sleep_until(deadline) => {
                     core.check_silence(begun.elapsed())?;

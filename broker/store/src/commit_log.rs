@@ -388,6 +388,11 @@ impl Appender {
         self.next = next;
     }
 
+    /// Whether the byte at `at` was sent by a master since the start.
+    pub(crate) fn came_from_master(&self, at: PhysicalOffset) -> bool {
+        self.replica_end.is_some_and(|end| at < end)
+    }
+
     pub(crate) fn is_closed(&self) -> bool {
         self.closed
     }

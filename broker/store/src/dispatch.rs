@@ -78,6 +78,10 @@ pub(crate) struct Dispatcher {
 pub(crate) enum DispatchError {
     /// The disk is full: to be tried again.
     NoSpace(io::Error),
+    /// What the master has sent is no record from there on. Nothing is wrong with this store; the log has to be cut there.
+    SentDamage {
+        at: PhysicalOffset,
+    },
     Poisoned(PoisonCause),
 }
 
@@ -185,6 +189,14 @@ impl Store {
                         () = rt::time::sleep(self.config.queue_flush_interval) => {}
                     }
                 }
+                Err(DispatchError::SentDamage { at }) => {
+                    rt::probe!("store.replica.sent_damage");
+                    self.sent_damage.send_replace(Some(at));
+                    rt::select! {
+                        () = shutdown.cancelled() => return,
+                        changed = readable.changed() => if changed.is_err() { return },
+                    }
+                }
                 Err(DispatchError::Poisoned(_)) => return,
             }
         }
@@ -217,13 +229,14 @@ impl Store {
         let chunk = if rt::buggify!("store.dispatch_small_chunk") { SMALL_CHUNK } else { CHUNK };
         let mut bytes = segment.read(from, room.min(chunk)).await.map_err(failed)?;
         let mut at = from;
+        let mut stopped_by = None;
         loop {
             let rest = &bytes[usize::try_from(at - from).expect("not before the chunk")..];
             match examine(rest, at, segment.end(), Check::Structure) {
-                Ok(Step::Record(facts)) => {
-                    self.dispatch_record(dispatcher, &facts)?;
-                    at = facts.end();
-                }
+                Ok(Step::Record(facts)) => match self.dispatch_record(dispatcher, &facts) {
+                    Ok(()) => at = facts.end(),
+                    Err(error) => stopped_by = Some(error),
+                },
                 Ok(Step::Blank) => {
                     // The rest of a replica's blank record may not have arrived yet.
                     if segment.end() <= limit {
@@ -236,11 +249,21 @@ impl Store {
                     bytes = segment.read(from, needed).await.map_err(failed)?;
                 }
                 Ok(Step::Incomplete { .. }) => break,
-                Err(error) => return Err(self.unreadable(at, error)),
+                Err(error) => stopped_by = Some(self.unreadable(at, error)),
             }
-            if at == limit || at == segment.end() || at - from == i64::try_from(bytes.len()).unwrap_or(i64::MAX) {
+            if stopped_by.is_some()
+                || at == limit
+                || at == segment.end()
+                || at - from == i64::try_from(bytes.len()).unwrap_or(i64::MAX)
+            {
                 break;
             }
+        }
+        match stopped_by {
+            // First what is good before it; then it is found again.
+            Some(DispatchError::SentDamage { .. }) if at > from => {}
+            Some(error) => return Err(error),
+            None => {}
         }
         dispatcher.position = at;
         Ok(at > from)
@@ -330,8 +353,13 @@ impl Store {
         }
     }
 
-    /// A record of our own log that cannot be parsed: memory, disk or master have failed, and going on would hide it.
+    /// A record that cannot be parsed. In what a master has sent it is the master's: its disk has failed, perhaps. In our own log memory or
+    /// disk have failed, and going on would hide it.
     fn unreadable(&self, at: PhysicalOffset, error: RecordError) -> DispatchError {
+        if self.log.lock().came_from_master(at) {
+            tracing::warn!(%at, %error, "the master has sent what is no record");
+            return DispatchError::SentDamage { at };
+        }
         tracing::error!(%at, %error, "commit log cannot be dispatched");
         let path = self.log.segment_at(at).map_or_else(|| self.log.dir.clone(), |segment| segment.path().to_owned());
         DispatchError::Poisoned(self.poison.set("dispatch", &path, io::Error::new(io::ErrorKind::InvalidData, error)))

@@ -390,6 +390,12 @@ pub enum ReplicaError {
         /// Its end.
         end: PhysicalOffset,
     },
+    /// What the master has sent is no record from there on; it is cut off.
+    #[error("the master has sent what is no record at log offset {at}")]
+    SentDamage {
+        /// Start of what is no record.
+        at: PhysicalOffset,
+    },
     /// The disk is full; [`Store::log_end`](crate::Store::log_end) says what is in the log.
     #[error("no space left for the commit log at offset {at}")]
     NoSpace {

@@ -83,15 +83,20 @@ impl Store {
     /// rest did not come is cut off. Nobody may append meanwhile.
     ///
     /// # Errors
-    /// After any failure of the disk but a full one the store is poisoned.
+    /// [`ReplicaError::SentDamage`] if not all of them are records: those before are kept. After any failure of the disk but a full one the store is poisoned.
     pub async fn settle_replica(&self) -> Result<(), ReplicaError> {
         self.flush_log().await?;
-        self.dispatch_all().await.map_err(|error| match error {
-            DispatchError::NoSpace(source) => ReplicaError::NoSpace { at: self.dispatched_end(), source },
-            DispatchError::Poisoned(cause) => ReplicaError::Poisoned(cause),
-        })?;
+        let damage = match self.dispatch_all().await {
+            Ok(()) => None,
+            Err(DispatchError::SentDamage { at }) => Some(at),
+            Err(DispatchError::NoSpace(source)) => {
+                return Err(ReplicaError::NoSpace { at: self.dispatched_end(), source });
+            }
+            Err(DispatchError::Poisoned(cause)) => return Err(ReplicaError::Poisoned(cause)),
+        };
         self.log.lock().raise_stamp(self.dispatched_mark().store_timestamp);
-        self.truncate_to(self.dispatched_end()).await
+        self.truncate_to(self.dispatched_end()).await?;
+        damage.map_or(Ok(()), |at| Err(ReplicaError::SentDamage { at }))
     }
 
     /// Cuts the log at `to`, for good: when the call returns, no crash brings the bytes behind it back, and they are zero on
@@ -140,6 +145,7 @@ impl Store {
         }
         log_turn.end = log_turn.end.min(boundary);
         *dispatcher = crate::dispatch::Dispatcher::at(mark);
+        self.sent_damage.send_if_modified(|damage| damage.take_if(|at| to <= *at).is_some());
         self.set_dispatched(mark);
         if self.config.flush_mode == FlushMode::Sync {
             self.readable.send_replace(self.flushed_end());

@@ -26,6 +26,8 @@ pub struct Store {
     pub(crate) poison: Arc<Poison>,
     /// What may be dispatched, read and replicated.
     pub(crate) readable: watch::Sender<PhysicalOffset>,
+    /// Where what the master has sent is no record any more.
+    pub(crate) sent_damage: watch::Sender<Option<PhysicalOffset>>,
     pub(crate) dispatcher: rt::sync::Mutex<Dispatcher>,
     pub(crate) log_flusher: LogFlusher,
     pub(crate) queue_flusher: QueueFlusher,
@@ -77,6 +79,7 @@ impl Store {
             index: parts.index,
             poison: parts.poison,
             readable: watch::Sender::new(mark.end),
+            sent_damage: watch::Sender::new(None),
             dispatcher: rt::sync::Mutex::new(Dispatcher::at(mark)),
             log_flusher: LogFlusher::new(mark),
             queue_flusher: QueueFlusher::new(parts.checkpoint, mark),
@@ -117,7 +120,8 @@ impl Store {
         }
         self.flush_log().await.map_err(StoreError::Poisoned)?;
         match self.dispatch_all().await {
-            Ok(()) => {}
+            // Damage that a master has sent is cut by who is started next.
+            Ok(()) | Err(crate::dispatch::DispatchError::SentDamage { .. }) => {}
             Err(crate::dispatch::DispatchError::Poisoned(cause)) => return Err(StoreError::Poisoned(cause)),
             Err(crate::dispatch::DispatchError::NoSpace(source)) => {
                 let path = self.queues.root().to_owned();
@@ -194,6 +198,13 @@ impl Store {
     #[must_use]
     pub fn ends(&self) -> watch::Receiver<PhysicalOffset> {
         self.readable.subscribe()
+    }
+
+    /// Where what a master has sent is no record any more: nothing behind it is dispatched until the log is cut there
+    /// ([`Store::truncate_to`]).
+    #[must_use]
+    pub fn sent_damage(&self) -> watch::Receiver<Option<PhysicalOffset>> {
+        self.sent_damage.subscribe()
     }
 
     /// Smallest offset of a queue and one past the largest; `None` if there is no such queue.

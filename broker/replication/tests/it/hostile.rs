@@ -36,10 +36,34 @@ async fn under(frames: Vec<(i64, i32, Vec<u8>)>) -> (PhysicalOffset, std::sync::
     (slave.store().log_end(), slave.slave().last_fault.expect("the connection was closed"))
 }
 
+/// The head of a record of 100 bytes.
+fn head() -> Vec<u8> {
+    [100_i32.to_be_bytes().as_slice(), &0xDAA3_20A7_u32.to_be_bytes(), &[0, 0]].concat()
+}
+
+#[test]
+fn a_master_that_sends_what_is_no_record_is_left_and_its_bytes_are_cut() {
+    run_test(|| async {
+        let master = Machine::new("master");
+        master.boot_master(store_config(FlushMode::Async), true).await;
+        let end = master.append(5, 100).await.end;
+        let log = master.log().await.to_vec();
+        let damaged = raw_master(vec![(0, i32::try_from(log.len()).unwrap(), log), (end.0, 50, vec![0; 50])]);
+        let slave = Machine::new("slave");
+        slave.boot_slave_of(store_config(FlushMode::Sync), HaSlaveConfig::standard("b:1"), Some(damaged)).await;
+        sleep(SECOND).await;
+        let fault = slave.slave().last_fault.expect("the connection was closed");
+        assert!(matches!(*fault, SlaveFault::SentDamage { at } if at == end), "{fault}");
+        sleep(10 * SECOND).await;
+        assert_eq!((slave.store().log_end(), slave.store().poisoned().is_some()), (end, false));
+        check_equal(&master, &slave).await;
+    });
+}
+
 #[test]
 fn gap_overlap_and_malformed_frames_append_nothing_and_close_the_connection() {
     run_test(|| async {
-        let first = (0, 10, vec![1; 10]);
+        let first = (0, 10, head());
         let (end, fault) = under(vec![first.clone(), (11, 5, vec![2; 5])]).await;
         assert!(matches!(*fault, SlaveFault::NotContiguous { .. }) && end == PhysicalOffset(10), "{fault} {end}");
         let (end, fault) = under(vec![first.clone(), (9, 5, vec![2; 5])]).await;

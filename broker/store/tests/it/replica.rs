@@ -1,5 +1,7 @@
 //! The raw log of a slave: contiguous, whole, and cut for good.
-use crate::support::{SECOND, body, check_keys, config, for_seeds, get, message, open, read_all, started, view};
+use crate::support::{
+    SECOND, body, check_keys, config, for_seeds, for_seeds_reaching, get, message, open, read_all, started, view,
+};
 use protocol::PhysicalOffset;
 use rt::sync::CancellationToken;
 use rt::time::sleep;
@@ -167,6 +169,47 @@ fn truncated_log_goes_on_and_equals_one_that_never_was_longer() {
                 check_keys(&slave).await;
             }
             assert!(matches!(slave.truncate_to(end + 1).await, Err(ReplicaError::TruncateRange { .. })));
+        });
+        task.await.unwrap();
+    });
+}
+
+#[test]
+fn what_is_no_record_is_told_and_cut_and_the_log_goes_on() {
+    for_seeds_reaching(&["store.replica.sent_damage"], 6, |node| async move {
+        let task = rt::world::spawn_on(node, async {
+            let master = filled(40).await;
+            let slave = started(slave_config()).await;
+            let (at, half) = (master.log_end() - 700, 700);
+            while slave.log_end() < at {
+                let room = u32::try_from(at - slave.log_end()).unwrap();
+                let bytes = master.read_log(slave.log_end(), room.min(300)).await.unwrap();
+                slave.append_replica(slave.log_end(), &bytes).unwrap();
+            }
+            // In one frame: the rest of a record, whole records, and pages that a disk has lost.
+            let mut bytes = master.read_log(at, half).await.unwrap().to_vec();
+            let lost = 400;
+            bytes[lost..].fill(0);
+            slave.append_replica(at, &bytes).unwrap();
+            sleep(SECOND).await;
+            let damage = (*slave.sent_damage().borrow()).unwrap();
+            assert!(damage <= at + 400, "{damage}");
+            assert_eq!((slave.dispatched_end(), slave.poisoned().is_some()), (damage, false));
+            slave.truncate_to(damage).await.unwrap();
+            assert_eq!(*slave.sent_damage().borrow(), None);
+            copy(&master, &slave, 300).await;
+            sleep(SECOND).await;
+            assert_eq!(view(&slave).await, view(&master).await);
+            check_keys(&slave).await;
+            slave.check_invariants();
+            // As a master that fetches what it lost, and gets this.
+            slave.append_replica(slave.log_end(), &[0; 100]).unwrap();
+            let error = slave.settle_replica().await.unwrap_err();
+            assert!(matches!(error, ReplicaError::SentDamage { at } if at == master.log_end()), "{error}");
+            assert_eq!(slave.log_end(), master.log_end());
+            slave.append(message(0, body(99))).unwrap();
+            sleep(SECOND).await;
+            assert_eq!(slave.dispatched_end(), slave.log_end());
         });
         task.await.unwrap();
     });
