@@ -253,6 +253,7 @@ fn filter(reader: &Reader<'_>) -> Result<FilterConfig, ConfigError> {
     Ok(FilterConfig {
         by_properties: reader.flag("enablePropertyFilter", false)?,
         of_retries: reader.flag("filterSupportRetry", false)?,
+        in_bits: reader.flag("enableCalcFilterBitMap", false)?,
         bloom: BloomFilter::new(error_percent, entries).expect("in range"),
         keep_dead: reader.millis("filterDataCleanTimeSpan", Duration::from_secs(86_400))?,
     })

@@ -90,7 +90,8 @@ pub(crate) struct Broker {
     timer: Mutex<TimerState>,
     halves: Mutex<Halves>,
     consumers: Mutex<ConsumerTable>,
-    filters: Mutex<FilterTable>,
+    /// Shared with the store's dispatch.
+    filters: Arc<Mutex<FilterTable>>,
     producers: Mutex<ProducerTable>,
     locks: Mutex<LockTable>,
     held: Mutex<HoldTable<oneshot::Sender<()>>>,
@@ -104,7 +105,7 @@ pub(crate) struct Tables {
     pub groups: GroupTable,
     pub offsets: OffsetTable,
     pub delays: DelayTable,
-    pub filters: FilterTable,
+    pub filters: Arc<Mutex<FilterTable>>,
 }
 
 /// What a broker is made of.
@@ -144,7 +145,7 @@ impl Broker {
             halves: Mutex::default(),
             halves_known: CancellationToken::new(),
             consumers: Mutex::default(),
-            filters: Mutex::new(parts.tables.filters),
+            filters: parts.tables.filters,
             producers: Mutex::default(),
             locks: Mutex::new(LockTable::new(parts.config.timing.lock_expiry)),
             held: Mutex::new(HoldTable::new(parts.config.held_pulls_max)),

@@ -68,7 +68,8 @@ async fn join(broker: &Broker, call: &Call, member: Member, consumer: ConsumerDa
         let mut consumers = broker.consumers();
         // Before the group is seen to have such a subscription: a pull in between would miss its filter.
         if let Some(subscriptions) = &joining.subscriptions {
-            broker.filters().register(&joining.group, subscriptions, unix_ms());
+            let mut filters = broker.filters();
+            filters.register(&joining.group, subscriptions, unix_ms(), broker.store.log_end());
         }
         consumers.join(call.peer(), member, joining)
     };

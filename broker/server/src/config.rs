@@ -127,6 +127,8 @@ pub struct FilterConfig {
     /// `filterSupportRetry`: if a group subscribes to its retry topic by an expression, each message is judged by the expression for the
     /// topic that it was sent to.
     pub of_retries: bool,
+    /// `enableCalcFilterBitMap`: queues with an extension say of each message which filters it passes, so that the others need not be read.
+    pub in_bits: bool,
     /// `maxErrorRateOfBloomFilter`, `expectConsumerNumUseFilter`: the bits that each filter gets.
     pub bloom: BloomFilter,
     /// `filterDataCleanTimeSpan`: how long the filter of a group without consumers is kept.

@@ -2,11 +2,14 @@
 //!
 //! A pure table. A filter whose group is gone is dead and kept for a while, so that a group that comes back finds it.
 use protocol::body::SubscriptionData;
-use protocol::filter::{BloomFilter, BloomFilterData, Expression};
+use protocol::filter::{BitsArray, BloomFilter, BloomFilterData, Expression};
+use protocol::message::RecordView;
+use protocol::{PhysicalOffset, Properties};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use store::{BitMaps, EntryFilter};
 use tracing::{info, warn};
 
 /// Who was alive when the table was saved counts as dead since so long before it is loaded.
@@ -48,6 +51,8 @@ pub(crate) struct ConsumerFilter {
     pub version: i64,
     text: String,
     bloom: BloomFilterData,
+    /// From this place of the log on, bit maps of messages tell of this expression.
+    bits_from: PhysicalOffset,
     born_ms: i64,
     /// 0 while it lives.
     dead_ms: i64,
@@ -65,6 +70,43 @@ pub(crate) struct FilterTable {
 impl ConsumerFilter {
     fn is_dead(&self) -> bool {
         self.dead_ms >= self.born_ms
+    }
+
+    /// What of it can be seen in the bit maps of messages.
+    pub fn by_bits(&self) -> FilterByBits {
+        FilterByBits { bloom: self.bloom.clone(), from: self.bits_from }
+    }
+}
+
+/// A filter by the bit map that a queue has of each message (`ExpressionMessageFilter.isMatchedByConsumeQueue`). Apache asks whether a
+/// message was stored after the filter came, by the clock; a clock that was set back would hide messages. The place in the log does not.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct FilterByBits {
+    bloom: BloomFilterData,
+    from: PhysicalOffset,
+}
+
+impl EntryFilter for FilterByBits {
+    /// A message without a bit map may be wanted, and so may one of which the bits tell by chance.
+    fn wants(&self, physical: PhysicalOffset, _: Option<i64>, bit_map: &[u8]) -> bool {
+        if bit_map.is_empty() || physical < self.from {
+            return true;
+        }
+        let is_hit = self.bloom.is_hit(&BitsArray::from_bytes(bit_map.to_vec()));
+        if !is_hit {
+            rt::probe!("server.filter.passed_over_by_bits");
+        }
+        is_hit
+    }
+}
+
+/// Tells the store which filters a message passes (`CommitLogDispatcherCalcBitMap`).
+pub(crate) struct FiltersInBits(pub Arc<Mutex<FilterTable>>);
+
+impl BitMaps for FiltersInBits {
+    fn bit_map(&self, record: &RecordView<'_>) -> Vec<u8> {
+        let filters = self.0.lock().expect("no code that can panic runs under this lock");
+        std::str::from_utf8(record.topic()).map(|topic| filters.bit_map(topic, record.properties())).unwrap_or_default()
     }
 }
 
@@ -92,11 +134,19 @@ impl FilterTable {
         }
     }
 
-    /// A group's heartbeat: its filters of these topics live, its others are dead.
-    pub fn register(&mut self, group: &str, subscriptions: &[SubscriptionData], now_ms: i64) {
+    /// Bit maps of messages tell of all filters from this place of the log on.
+    pub fn bits_begin_at(&mut self, log_end: PhysicalOffset) {
+        for filter in self.topics.values_mut().flat_map(BTreeMap::values_mut) {
+            filter.bits_from = log_end;
+        }
+    }
+
+    /// A group's heartbeat: its filters of these topics live, its others are dead. `log_end`: the log's end now, while nobody else has the
+    /// table.
+    pub fn register(&mut self, group: &str, subscriptions: &[SubscriptionData], now_ms: i64, log_end: PhysicalOffset) {
         for subscription in subscriptions {
             if subscription.expression_type == SubscriptionData::SQL && !subscription.sub_string.is_empty() {
-                self.register_one(group, subscription, now_ms);
+                self.register_one(group, subscription, now_ms, log_end);
             }
         }
         let wanted = |topic: &str| subscriptions.iter().any(|subscription| subscription.topic == topic);
@@ -105,7 +155,7 @@ impl FilterTable {
 
     /// An older version changes nothing, the same one revives a dead filter, a newer one replaces it if it says something else. An
     /// expression that cannot be understood removes the old one, and the group's pulls are told so.
-    fn register_one(&mut self, group: &str, subscription: &SubscriptionData, now_ms: i64) {
+    fn register_one(&mut self, group: &str, subscription: &SubscriptionData, now_ms: i64, log_end: PhysicalOffset) {
         let (topic, version, text) = (&subscription.topic, subscription.sub_version, &subscription.sub_string);
         let filters = self.topics.entry(topic.clone()).or_default();
         match filters.get_mut(group) {
@@ -124,6 +174,7 @@ impl FilterTable {
                         version,
                         text: text.clone(),
                         bloom: self.bloom.of_subscription(group, topic),
+                        bits_from: log_end,
                         born_ms: now_ms,
                         dead_ms: 0,
                     };
@@ -155,6 +206,17 @@ impl FilterTable {
 
     pub fn get(&self, topic: &str, group: &str) -> Option<&ConsumerFilter> {
         self.topics.get(topic)?.get(group)
+    }
+
+    /// Which filters of the topic a message passes; nothing if there are none.
+    fn bit_map(&self, topic: &str, properties: &[u8]) -> Vec<u8> {
+        let Some(filters) = self.topics.get(topic).filter(|filters| !filters.is_empty()) else { return Vec::new() };
+        let properties = Properties::parse_bytes(properties);
+        let mut bits = self.bloom.empty();
+        for filter in filters.values().filter(|filter| filter.expression.matches(&properties)) {
+            filter.bloom.put(&mut bits);
+        }
+        bits.into_bytes()
     }
 
     /// All filters of a group, by topic.
@@ -202,6 +264,8 @@ fn loaded(text: FilterText, now_ms: i64) -> Option<ConsumerFilter> {
         version: text.client_version,
         text: text.expression,
         bloom: text.bloom_filter_data?,
+        // Not known before the store is.
+        bits_from: PhysicalOffset(i64::MAX),
         born_ms: text.born_time,
         dead_ms,
     })

@@ -1,10 +1,12 @@
 //! Which messages a reader wants: by tags, or by an expression over properties.
+use crate::consumer_filters::FilterByBits;
 use protocol::body::SubscriptionData;
 use protocol::filter::Expression;
 use protocol::message::{property, tags_code};
 use protocol::{Properties, message};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use store::EntryFilter;
 use thiserror::Error;
 
 /// Why a subscription text cannot be used.
@@ -30,8 +32,9 @@ pub(crate) enum Filter {
 /// A filter over the properties of a message.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum PropertyFilter {
-    /// Every message by one expression (`ExpressionMessageFilter`).
-    Expression(Arc<Expression>),
+    /// Every message by one expression (`ExpressionMessageFilter`), and what of it bit maps tell if it is the one that the group's heartbeats
+    /// told.
+    Expression(Arc<Expression>, Option<FilterByBits>),
     /// Of a group's retry topic: each by the expression for the topic it was sent to (`ExpressionForRetryMessageFilter`).
     ByRetriedTopic(BTreeMap<String, Arc<Expression>>),
 }
@@ -47,10 +50,18 @@ impl Filter {
 }
 
 impl PropertyFilter {
+    /// What can be seen in the queue's entries.
+    pub fn of_entries(&self) -> &dyn EntryFilter {
+        match self {
+            PropertyFilter::Expression(_, Some(bits)) => bits,
+            _ => &store::TagFilter::All,
+        }
+    }
+
     /// A message whose topic has no expression is wanted.
     pub fn wants(&self, properties: &Properties) -> bool {
         match self {
-            PropertyFilter::Expression(expression) => expression.matches(properties),
+            PropertyFilter::Expression(expression, _) => expression.matches(properties),
             PropertyFilter::ByRetriedTopic(expressions) => properties
                 .get(property::RETRY_TOPIC)
                 .and_then(|topic| expressions.get(topic))

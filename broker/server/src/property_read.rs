@@ -18,7 +18,7 @@ pub(crate) async fn read(
     let entries_max = i64::from((config.max_filter_bytes / ENTRY_BYTES).max(request.max_messages));
     let until = request.from + entries_max;
     let mut kept = Kept::new(config, &request);
-    let mut look = store.get(request.clone()).await?;
+    let mut look = store.get_where(request.clone(), filter.of_entries()).await?;
     if look.status != GetStatus::Found {
         return Ok(look);
     }
@@ -31,7 +31,7 @@ pub(crate) async fn read(
             break;
         }
         request.from = look.next;
-        let further = store.get(request.clone()).await?;
+        let further = store.get_where(request.clone(), filter.of_entries()).await?;
         if !matches!(further.status, GetStatus::Found | GetStatus::MessageWasRemoving) {
             break;
         }

@@ -1,5 +1,6 @@
 //! PULL_MESSAGE: checks, the commit it may carry, reading, and waiting for a message (long polling).
 use crate::broker::Broker;
+use crate::consumer_filters::FilterByBits;
 use crate::dispatch::Call;
 use crate::filter::{Filter, PropertyFilter, TagFilter, expression};
 use crate::hold::{QueueKey, WaiterId};
@@ -185,7 +186,7 @@ fn filter(broker: &Broker, header: &PullMessageRequest, group: &SubscriptionGrou
             Filter::Tags(TagFilter::parse(header.subscription.as_deref().unwrap_or("*"))?)
         } else {
             allow_properties(broker, &subscription)?;
-            by_properties(broker, header, Arc::new(expression(&subscription)?))
+            by_properties(broker, header, Arc::new(expression(&subscription)?), None)
         };
         broker.consumers().note_pull(&header.consumer_group, subscription);
         return Ok(filter);
@@ -212,15 +213,15 @@ fn filter(broker: &Broker, header: &PullMessageRequest, group: &SubscriptionGrou
         return Ok(Filter::Tags(TagFilter::parse(&subscription.sub_string)?));
     }
     allow_properties(broker, subscription)?;
-    let told = {
+    let (told, bits) = {
         let filters = broker.filters();
         let filter = filters.get(&header.topic, &header.consumer_group).ok_or(Refusal::NoFilterData)?;
         if filter.version < header.sub_version {
             return Err(Refusal::OldFilterData);
         }
-        Arc::clone(&filter.expression)
+        (Arc::clone(&filter.expression), filter.by_bits())
     };
-    Ok(by_properties(broker, header, told))
+    Ok(by_properties(broker, header, told, Some(bits)))
 }
 
 /// The subscription that a pull carries.
@@ -245,11 +246,16 @@ fn allow_properties(broker: &Broker, subscription: &SubscriptionData) -> Result<
     }
 }
 
-fn by_properties(broker: &Broker, header: &PullMessageRequest, expression: Arc<Expression>) -> Filter {
+fn by_properties(
+    broker: &Broker,
+    header: &PullMessageRequest,
+    expression: Arc<Expression>,
+    bits: Option<FilterByBits>,
+) -> Filter {
     let retried_group = header.topic.strip_prefix(RETRY_PREFIX).filter(|_| broker.config.filter.of_retries);
     Filter::Properties(match retried_group {
         Some(group) => PropertyFilter::ByRetriedTopic(broker.filters().of_group(group)),
-        None => PropertyFilter::Expression(expression),
+        None => PropertyFilter::Expression(expression, bits),
     })
 }
 

@@ -1,7 +1,7 @@
 //! The life of a broker: what starts before what, and what ends before what.
 use crate::broker::{Broker, Files, Parts, Tables, WakeHeld};
 use crate::config::{ClusterConfig, ServerConfig};
-use crate::consumer_filters::{FilterTable, FilterTableText};
+use crate::consumer_filters::{FilterTable, FilterTableText, FiltersInBits};
 use crate::delay::{DelayTable, DelayTableText};
 use crate::dispatch::Dispatch;
 use crate::error::ServerError;
@@ -16,7 +16,7 @@ use rt::sync::{CancellationToken, DropGuard};
 use rt::task::TaskGroup;
 use rt::time::{timeout, unix_ms};
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use store::{Store, UnrecoveredStore};
 use tracing::{error, info, warn};
 
@@ -61,7 +61,11 @@ impl BrokerServer {
         for topic in tables.topics.batch_topics() {
             store.make_batch_topic(topic).await?;
         }
+        if config.filter.in_bits {
+            store.set_bit_maps(Arc::new(FiltersInBits(Arc::clone(&tables.filters))));
+        }
         let store = store.recover().await?;
+        tables.filters.lock().expect("nobody else has it yet").bits_begin_at(store.log_end());
         // The broker's own token, not the caller's: on the caller's wish it ends in order, with everything still running.
         let life = CancellationToken::new();
         let guard = life.clone().drop_guard();
@@ -226,5 +230,6 @@ async fn load(cluster: &ClusterConfig, config: &ServerConfig, files: &Files) -> 
     if let Some(text) = files.filters.load::<FilterTableText>().await? {
         filters.load(text, unix_ms());
     }
+    let filters = Arc::new(Mutex::new(filters));
     Ok(Tables { topics, groups, offsets, delays, filters })
 }

@@ -114,6 +114,7 @@ fn the_dump_lists_every_setting_in_force() {
     diskSpaceCleanForciblyRatio=85
     diskSpaceWarningLevelRatio=90
     duplicationEnable=false
+    enableCalcFilterBitMap=false
     enableConsumeQueueExt=false
     enableControllerMode=false
     enableDLegerCommitLog=false

@@ -35,8 +35,6 @@ pub struct Arrival {
     pub messages: i64,
     /// Hash of its tag, 0 without one; none of a batch, whose messages have tags of their own.
     pub tags_code: Option<i64>,
-    /// What the queue's extension has of it: see [`BitMaps`].
-    pub bit_map: Vec<u8>,
     /// Store time, Unix milliseconds.
     pub store_timestamp: i64,
     /// Start of its record.
@@ -302,7 +300,6 @@ impl Store {
             queue_offset: seat.offset,
             messages: seat.count,
             tags_code: (!facts.is_inner_batch() || seat.is_light).then_some(unit.tags_code),
-            bit_map: unit.bit_map,
             store_timestamp: unit.store_timestamp,
             physical: facts.physical(),
             size: u32::try_from(facts.size()).expect("sizes are positive"),

@@ -26,13 +26,13 @@ pub enum TagFilter {
 
 /// A reader's filter by what the queue says of a message, before its record is read.
 pub trait EntryFilter: Sync {
-    /// Whether the reader wants the message. `tags_code`: the hash of its tag; none if the queue does not say (any more). `bit_map`: what
-    /// [`BitMaps`](crate::BitMaps) said of it; empty if nobody did.
-    fn wants(&self, tags_code: Option<i64>, bit_map: &[u8]) -> bool;
+    /// Whether the reader wants the message. `physical`: start of its record. `tags_code`: the hash of its tag; none if the queue does not
+    /// say (any more). `bit_map`: what [`BitMaps`](crate::BitMaps) said of it; empty if nobody did.
+    fn wants(&self, physical: PhysicalOffset, tags_code: Option<i64>, bit_map: &[u8]) -> bool;
 }
 
 impl EntryFilter for TagFilter {
-    fn wants(&self, tags_code: Option<i64>, _: &[u8]) -> bool {
+    fn wants(&self, _: PhysicalOffset, tags_code: Option<i64>, _: &[u8]) -> bool {
         match (self, tags_code) {
             (TagFilter::All, _) | (_, None) => true,
             (TagFilter::Codes(codes), Some(code)) => codes.is_empty() || codes.contains(&code),
@@ -192,7 +192,8 @@ impl Store {
             out.next = queued.next();
             if !is_gone {
                 let (tags_code, bit_map) = said_of(&queued, &mut units).await.map_err(|source| run.failed(source))?;
-                if !request.tags.wants(tags_code, &bit_map) || !filter.wants(tags_code, &bit_map) {
+                let wants = |filter: &dyn EntryFilter| filter.wants(entry.physical, tags_code, &bit_map);
+                if !wants(&request.tags) || !wants(filter) {
                     continue;
                 }
             }

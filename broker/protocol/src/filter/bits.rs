@@ -47,7 +47,7 @@ impl BitsArray {
 
     /// The bytes.
     #[must_use]
-    pub fn as_bytes(&self) -> &[u8] {
-        &self.bytes
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes
     }
 }

@@ -82,7 +82,7 @@ fn a_bloom_filter_has_apaches_size_and_an_entry_apaches_bits() {
                 assert_eq!(entry.bit_pos, [number(2), number(3), number(4)], "{row:?}");
                 let mut bits = filter.empty();
                 entry.put(&mut bits);
-                let hex: String = bits.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+                let hex: String = bits.clone().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
                 assert_eq!(hex, row[5], "{row:?}");
                 assert!(filter.is_valid(&entry) && entry.is_hit(&bits));
                 assert!(!entry.is_hit(&filter.empty()));

@@ -1,7 +1,9 @@
 use super::{FilterTable, FilterTableText};
+use protocol::PhysicalOffset;
 use protocol::body::SubscriptionData;
 use protocol::filter::BloomFilter;
 use std::time::Duration;
+use store::EntryFilter;
 
 /// What Apache's `ConsumerFilterManager` writes, with the bloom filter of its own tests: 64 entries, 20 % errors.
 const SAVED_BY_APACHE: &[u8] = include_bytes!("../../../../fixtures/golden/filter/consumerFilter.json");
@@ -62,7 +64,7 @@ fn a_newer_version_replaces_an_older_one_and_never_the_other_way() {
     let mut check = |subscription: SubscriptionData, now_ms, expected: &[&str]| {
         let before = table.changes();
         let was = look(&table);
-        table.register("G", &[subscription], now_ms);
+        table.register("G", &[subscription], now_ms, PhysicalOffset(0));
         assert_eq!(look(&table), expected);
         assert_eq!(table.changes() > before, was != expected, "{expected:?}");
     };
@@ -81,8 +83,8 @@ fn a_newer_version_replaces_an_older_one_and_never_the_other_way() {
 #[test]
 fn a_dead_filter_is_kept_for_a_day() {
     let mut table = table(32);
-    table.register("G", &[sql("T", "a = 1", 5)], 1000);
-    table.register("H", &[sql("T", "a = 1", 5)], 1000);
+    table.register("G", &[sql("T", "a = 1", 5)], 1000, PhysicalOffset(0));
+    table.register("H", &[sql("T", "a = 1", 5)], 1000, PhysicalOffset(0));
     table.end(2000, |_, group| group == "G");
     table.end(3000, |_, group| group == "G");
     let day_ms = 86_400_000;
@@ -94,4 +96,48 @@ fn a_dead_filter_is_kept_for_a_day() {
     // A clock that was set back: dead all the same.
     table.end(5, |_, _| true);
     assert_eq!(look(&table), ["T H a = 1 5 dead"]);
+}
+
+/// The bit maps that Apache's broker made of the messages of its group with an expression.
+#[test]
+fn bit_maps_are_apaches() {
+    let manifest: serde_json::Value =
+        serde_json::from_slice(include_bytes!("../../../../fixtures/golden/store/features.manifest.json"))
+            .expect("a manifest");
+    let mut table = table(32);
+    let expression = sql("GoldenFilter", "price > 10 AND region = 'east'", 5);
+    table.register("golden_sql_group", &[expression], 1000, PhysicalOffset(0));
+    let records = manifest["commitLog"]["records"].as_array().expect("records");
+    let records: Vec<_> = records.iter().filter(|record| record["topic"] == "GoldenFilter").collect();
+    let units = manifest["consumeQueueExt"]["GoldenFilter/0"].as_array().expect("units");
+    let mut hits = 0;
+    for (record, unit) in records.iter().zip(units.iter().filter(|unit| unit["address"].is_i64())) {
+        let properties = record["propertiesString"].as_str().expect("text");
+        let found = table.bit_map("GoldenFilter", properties.as_bytes());
+        let hex: String = found.iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(hex, unit["bitMap"], "{}", record["body"]);
+        let by_bits = table.get("GoldenFilter", "golden_sql_group").expect("registered").by_bits();
+        hits += usize::from(by_bits.wants(PhysicalOffset(5), None, &found));
+    }
+    assert!(records.len() >= 12 && hits > 0 && hits < records.len(), "{hits} of {}", records.len());
+    assert_eq!(table.bit_map("Other", b""), [0; 0], "nobody filters it");
+}
+
+#[test]
+fn only_bit_maps_that_tell_of_the_expression_are_believed() {
+    let mut table = table(32);
+    let wants = |table: &FilterTable, at: i64| {
+        let by_bits = table.get("T", "G").expect("registered").by_bits();
+        by_bits.wants(PhysicalOffset(at), None, &[0; 14])
+    };
+    table.register("G", &[sql("T", "a = 1", 5)], 1000, PhysicalOffset(700));
+    assert_eq!([wants(&table, 699), wants(&table, 700)], [true, false]);
+    // Another expression: what was dispatched before tells of the old one.
+    table.register("G", &[sql("T", "a = 2", 6)], 1000, PhysicalOffset(900));
+    assert_eq!([wants(&table, 899), wants(&table, 900)], [true, false]);
+    let mut restarted = super::FilterTable::new(BloomFilter::new(20, 32).expect("in range"));
+    restarted.load(table.text(), 2000);
+    assert!(wants(&restarted, 5_000));
+    restarted.bits_begin_at(PhysicalOffset(1_000));
+    assert_eq!([wants(&restarted, 999), wants(&restarted, 1_000)], [true, false]);
 }

@@ -1,5 +1,6 @@
 use crate::support::{
-    GROUP, Pulled, Raw, SECOND, TOPIC, TestBroker, cluster, config, eventually, lone_master, pull_header, run, waiting,
+    GROUP, Pulled, Raw, SECOND, TOPIC, TestBroker, cluster, config, eventually, lone_master, pull_header, reaching,
+    run, waiting,
 };
 use protocol::body::{CheckClientRequestBody, ConsumerData, HeartbeatData, SubscriptionData};
 use protocol::header::{Empty, PullMessageRequest, UnregisterClientRequest};
@@ -233,5 +234,41 @@ fn filters_are_saved_and_a_group_that_left_has_a_dead_one() {
         eventually("dead", async || saved("\"dead\":true").await).await;
         heartbeat(&raw, vec![SubscriptionData::by_sql(TOPIC, "a > 1", 5)]).await;
         eventually("revived", async || saved("\"dead\":false").await).await;
+    });
+}
+
+#[test]
+fn bit_maps_spare_reads_and_hide_nothing() {
+    reaching("server.filter.passed_over_by_bits", || async {
+        let node = world::add_node("master");
+        let mut settings = config(world::ip(node), 0, &[]);
+        settings.filter.in_bits = true;
+        settings.store.extend_queues = true;
+        let master = TestBroker::start(node, cluster(), settings).await;
+        let raw = Raw::to(&master.address());
+        let send = async |raw: &Raw, numbers: std::ops::Range<u32>| {
+            for number in numbers.map(|number| number.to_string()) {
+                raw.send(0, &number, &[("n", &number)]).await;
+            }
+            sleep(SECOND).await;
+        };
+        let pulled = async |raw: &Raw, version: i64| raw.pull(told(version)).await.bodies();
+        // Stored before the group was known: no bit map tells of it.
+        send(&raw, 0..20).await;
+        heartbeat(&raw, vec![SubscriptionData::by_sql(TOPIC, "n > 17", 5)]).await;
+        send(&raw, 20..22).await;
+        assert_eq!(pulled(&raw, 5).await, ["18", "19", "20", "21"]);
+        heartbeat(&raw, vec![SubscriptionData::by_sql(TOPIC, "n IN ('3', '30')", 6)]).await;
+        send(&raw, 22..32).await;
+        assert_eq!(pulled(&raw, 6).await, ["3", "30"]);
+        // The clock is set back: what is stored from now on is older, by its time, than the filter.
+        world::step_wall_clock(node, -3_600_000);
+        let (node, cluster, settings) = master.stop().await;
+        let master = TestBroker::start(node, cluster, settings).await;
+        let raw = Raw::to(&master.address());
+        heartbeat(&raw, vec![SubscriptionData::by_sql(TOPIC, "n IN ('3', '30')", 6)]).await;
+        send(&raw, 28..31).await;
+        assert_eq!(pulled(&raw, 6).await, ["3", "30", "30"]);
+        master.stop().await;
     });
 }

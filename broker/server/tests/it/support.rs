@@ -198,6 +198,7 @@ pub fn config(ip: IpAddr, broker_id: i64, name_servers: &[String]) -> ServerConf
         filter: FilterConfig {
             by_properties: true,
             of_retries: true,
+            in_bits: false,
             bloom: BloomFilter::new(20, 32).expect("in range"),
             keep_dead: Duration::from_secs(86_400),
         },

@@ -35,7 +35,7 @@ impl BitMaps for OfBody {
 struct Noted(Mutex<Vec<(Option<i64>, Vec<u8>)>>);
 
 impl EntryFilter for Noted {
-    fn wants(&self, tags_code: Option<i64>, bit_map: &[u8]) -> bool {
+    fn wants(&self, _: PhysicalOffset, tags_code: Option<i64>, bit_map: &[u8]) -> bool {
         self.0.lock().unwrap().push((tags_code, bit_map.to_vec()));
         true
     }
@@ -147,7 +147,7 @@ fn what_was_written_is_read_when_the_setting_is_off_again() {
 fn a_reader_gets_what_its_filter_wants() {
     struct Long;
     impl EntryFilter for Long {
-        fn wants(&self, _: Option<i64>, bit_map: &[u8]) -> bool {
+        fn wants(&self, _: PhysicalOffset, _: Option<i64>, bit_map: &[u8]) -> bool {
             bit_map.first().is_none_or(|first| *first > 100)
         }
     }
@@ -158,7 +158,8 @@ fn a_reader_gets_what_its_filter_wants() {
             let outcome = store.get_where(request(0, 0), &Long).await.unwrap();
             let found: Vec<_> =
                 outcome.records.iter().map(|record| RecordView::parse(record).unwrap().body().to_vec()).collect();
-            let wanted: Vec<_> = (0..20).map(body).filter(|body| Long.wants(None, &bit_map(body))).collect();
+            let wanted: Vec<_> =
+                (0..20).map(body).filter(|body| Long.wants(PhysicalOffset(0), None, &bit_map(body))).collect();
             assert_eq!(found, wanted);
             assert!(wanted.len() > 5 && wanted.len() < 20);
             assert_eq!(outcome.next.0, 20);
