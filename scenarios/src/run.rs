@@ -401,8 +401,9 @@ impl Run {
         seen
     }
 
-    /// A node's log with what has expired.
+    /// A node's log with what has expired, up to this moment: what was removed since the archive's last look would be missing between the two.
     fn whole_log(&self, node: &str) -> LogCopy {
+        self.look_at_archive();
         lock(&self.archive).whole(node, self.observer.log(node))
     }
 
@@ -437,7 +438,7 @@ impl Run {
         evidence.ended_at = evidence.ended_at.max(rt::world::elapsed());
     }
 
-    /// How many segments were removed so far.
+    /// Puts aside what was removed since the last look. Returns how many segments were removed so far.
     fn look_at_archive(&self) -> usize {
         if self.plan.cluster.retention.is_none() {
             return 0;
