@@ -212,7 +212,6 @@ fn filter(broker: &Broker, header: &PullMessageRequest, group: &SubscriptionGrou
     if subscription.is_tag_type() {
         return Ok(Filter::Tags(TagFilter::parse(&subscription.sub_string)?));
     }
-    allow_properties(broker, subscription)?;
     let (told, bits) = {
         let filters = broker.filters();
         let filter = filters.get(&header.topic, &header.consumer_group).ok_or(Refusal::NoFilterData)?;
@@ -221,6 +220,7 @@ fn filter(broker: &Broker, header: &PullMessageRequest, group: &SubscriptionGrou
         }
         (Arc::clone(&filter.expression), filter.by_bits())
     };
+    allow_properties(broker, subscription)?;
     Ok(by_properties(broker, header, told, Some(bits)))
 }
 

@@ -65,7 +65,7 @@ impl BrokerServer {
             store.set_bit_maps(Arc::new(FiltersInBits(Arc::clone(&tables.filters))));
         }
         let store = store.recover().await?;
-        tables.filters.lock().expect("nobody else has it yet").bits_begin_at(store.log_end());
+        tables.filters.lock().expect("no code that can panic runs under this lock").bits_begin_at(store.log_end());
         // The broker's own token, not the caller's: on the caller's wish it ends in order, with everything still running.
         let life = CancellationToken::new();
         let guard = life.clone().drop_guard();

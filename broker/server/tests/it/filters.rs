@@ -211,6 +211,8 @@ fn a_broker_that_may_not_filter_by_properties_says_so() {
         assert_eq!(raw.pull(by_sql("a > 1", pull_header(0))).await.code, ResponseCode::SystemError);
         heartbeat(&raw, vec![SubscriptionData::by_sql(TOPIC, "a > 1", 5)]).await;
         assert_eq!(raw.pull(told(5)).await.code, ResponseCode::SystemError);
+        heartbeat(&raw, vec![SubscriptionData::by_sql(TOPIC, "a >", 6)]).await;
+        assert_eq!(raw.pull(told(6)).await.code, ResponseCode::FilterDataNotExist);
     });
 }
 
